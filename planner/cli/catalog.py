@@ -132,7 +132,7 @@ def _find(catalog: Catalog, name: str) -> Record:
             continue
     if not found:
         labels = [label for k in kinds for r in catalog.records(k) for label in (r.name, *r.aliases)]
-        words = f'no record "{wanted}"{close_matches(wanted, labels)}; `flopwatt catalog list KIND` lists them'
+        words = Message.of("option.no_record", name=wanted, close=close_matches(wanted, labels)).text()
         raise SpecError([Issue("catalog show", words)])
     if len(found) > 1:
         several = ", ".join(f'"{record.kind}/{record.name}"' for record in found)

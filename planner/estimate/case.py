@@ -37,7 +37,7 @@ from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of, recipe_of
 from planner.evaluate.serving_layouts import domain_of
 from planner.facts import Fact
-from planner.messages import Message
+from planner.messages import Message, listed
 from planner.problem.batches import nearest_batch
 from planner.problem.constants import ModelConstants
 from planner.problem.fabrics import largest_of, plant_of, scaleout_of, uneven, whole_network
@@ -141,7 +141,7 @@ def resolve_case(
     system = systems["system"]
     together = domain_of(system) if isinstance(case.workload, Serving) else system.scaleup_chips
     if case.chips > together and case.chips % system.chips:
-        message = f"{case.chips} is no whole number of systems of {system.chips} chips; round it to a multiple"
+        message = Message.of("estimate.no_whole_systems", count=str(case.chips), size=str(system.chips)).text()
         raise SpecError([Issue("chips", message)])
     prefill, decode = (systems.get(f"pools.{side}.system", system) for side in ("prefill", "decode"))
     if isinstance(case.workload, Training):
@@ -207,10 +207,10 @@ def _check_cache(case: Case, workload: Serving) -> None:
     if cache is None:
         return
     if cache.reuse is not None and not cache.tiers:
-        message = '"reuse" needs "tiers" in which prefixes are kept; add one'
+        message = Message.of("estimate.reuse_needs_tiers").text()
         raise SpecError([Issue("workload.cache.tiers", message)])
     if cache.routing is not None and case.load is not None and case.load.concurrency is not None:
-        message = "clients of one system do not tell how many the fullest of several has; remove it, or state the load as requests_per_s"
+        message = Message.of("estimate.clients_of_one_system").text()
         raise SpecError([Issue("workload.cache.routing", message)])
 
 
@@ -443,8 +443,14 @@ def broken_rules(job: TrainingFacts, layouts: Layouts, scaleup_chips: int) -> li
     if not of_batch or int(layouts.pp[0]) > job.architecture.layers:
         return problems
     sequences, tokens = nearest_batch(job.spec, *_batch_unit(layouts))
-    asked = f"{job.batch_sequences:,} sequences of {job.spec.sequence_tokens:,} tokens"
-    advice = f"{asked} do not suit the layout: {'; '.join(of_batch)}; the nearest batch that does has {sequences:,}: {tokens} tokens"
+    advice = Message.of(
+        "estimate.batch_does_not_suit",
+        count=job.batch_sequences,
+        length=job.spec.sequence_tokens,
+        rules=listed(of_batch),
+        sequences=f"{sequences:,}",
+        tokens=tokens,
+    ).text()
     return [Issue("workload.batch_tokens", advice), *problems]
 
 

@@ -20,6 +20,7 @@ from models.serving.disaggregation import DisaggregatedPoint
 from planner.errors import Issue, SpecError
 from planner.evaluate.disaggregated import pool_power_w
 from planner.evaluate.power_caps import cap_speed, capped_watts, slowed
+from planner.messages import Message
 from planner.problem.electricity import CapCurve
 from planner.problem.facts import SystemFacts
 from planner.resolve.power_caps import LEAST_POWER
@@ -68,7 +69,7 @@ def training_draw(cap: PowerCap | None, system: SystemFacts, constants: PowerCon
     found = draw_of(cap, [(system, busy_w - system.idle_w)])
     if math.isnan(found.speed):
         least = math.ceil(1000 * max(LEAST_POWER * busy_w, system.idle_w) / system.power_w) / 1000
-        message = f"no curve of speed against power reaches so far down for {system.name} in training; state at least {least:g}"
+        message = Message.of("estimate.no_curve_so_low", system=system.name, least=f"{least:g}").text()
         raise SpecError([Issue("power_cap", message)])
     return found
 

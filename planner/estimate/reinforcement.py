@@ -88,7 +88,9 @@ def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetu
     able = [pool for pool in pools if fitting(pool.updates, facts.system)[0]]
     if not able:
         needed = min(float(pool.updates.memory_bytes[0]) for pool in pools)
-        message = f"needs {needed / GIGA:,.0f} GB of the {facts.system.hbm_bytes / GIGA:,.0f} GB of a chip, the longest response included; shard it over more chips, recompute, or remove it"
+        message = Message.of(
+            "estimate.needs_memory", needed=f"{needed / GIGA:,.0f}", capacity=f"{facts.system.hbm_bytes / GIGA:,.0f}"
+        ).text()
         raise SpecError([Issue("layout", message)])
     for pool in able:
         search.known(pool.setup, chips, pool)

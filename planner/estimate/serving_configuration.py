@@ -116,10 +116,10 @@ def common_choices(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[Eng
     choices = engine_choices(facts.serving, systems[0])
     able = [choice for choice in choices if choice.precision in found and choice.encoding != APART]
     if not able and any(choice.encoding == APART for choice in choices):
-        message = "a case has its encoders beside the engine, on the chips of the case; allow that, or ask for a plan"
+        message = Message.of("estimate.encoders_beside_engine").text()
         raise SpecError([Issue("workload.encoding", message)])
     if not able:
-        message = f"{systems[0].name} has no known memory of its host; allow caches to be resident or dropped"
+        message = Message.of("estimate.no_host_memory", system=systems[0].name).text()
         raise SpecError([Issue("workload.session.caches", message)])
     return able
 

@@ -419,31 +419,25 @@ def evaluate_split(
         sequence_tokens=job.spec.sequence_tokens,
         scaleup_chips=setup.system.scaleup_chips,
     )
+    stated = str(dict(given.update_layout))
     if not legal[0] or not carries(setup, layouts)[0]:
-        raise ValueError(Message.of("evaluate.update_layout_not_legal", layout=str(dict(given.update_layout))).text())
+        raise ValueError(Message.of("evaluate.update_layout_not_legal", layout=stated).text())
     update = UpdatePool(setup, updates_of(setup, layouts, job))
     if not fitting(update.updates, setup.system)[0]:
-        raise ValueError(
-            Message.of("evaluate.update_layout_does_not_fit", layout=str(dict(given.update_layout))).text()
-        )
+        raise ValueError(Message.of("evaluate.update_layout_does_not_fit", layout=stated).text())
     rollout = None
     if given.rollout is not None:
         precision, sizes = given.rollout
+        stated, chips = str(dict(sizes)), str(given.rollout_chips)
         system, scaleout = given.rollout_system or (setup.system, setup.scaleout)
         held = held_in_rollout(update) if given.way == COLOCATED else 0.0
         pool = RolloutPool(system, scaleout, given.rollout_chips, precision, held)
         one = ServingLayouts(*(np.array([sizes[name]]) for name in ("tp", "pp", "dp", "ep")))
         if not runnable(job.architecture, system, one, scaleout.bytes_per_s > 0)[0]:
-            raise ValueError(
-                Message.of("evaluate.no_engine_runs_rollout", layout=str(dict(sizes)), system=system.name).text()
-            )
+            raise ValueError(Message.of("evaluate.no_engine_runs_rollout", layout=stated, system=system.name).text())
         engines = engines_of(job, pool, one, setup.constants)
         if engines is None:
-            raise ValueError(
-                Message.of(
-                    "evaluate.rollout_does_not_fit", layout=str(dict(sizes)), chips=str(given.rollout_chips)
-                ).text()
-            )
+            raise ValueError(Message.of("evaluate.rollout_does_not_fit", layout=stated, chips=chips).text())
         rollout = pool, engines, 0
     engines_here, pool_here = (None, None) if rollout is None else (rollout[1], rollout[0])
     found = iteration_of(job, given.way, update, engines_here, pool_here, setup.constants)

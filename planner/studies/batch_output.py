@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from planner.errors import Issue, SpecError
 from planner.files import descriptor
+from planner.messages import Message
 from planner.studies.batch_lines import DUPLICATE, EXIT_BY_LINE, Key, Line
 
 RECORD_START = b'{"id": '
@@ -183,7 +184,7 @@ def _read(file: BinaryIO, path: Path) -> tuple[list[Record], int]:
         elif b"\0" in text or (_is_torn(text) and not _is_json(text)):
             damaged += 1
         else:
-            message = "is not a line of a batch's output; name another file under --output"
+            message = Message.of("studies.no_batch_output").text()
             raise SpecError([Issue(f"{path} line {number}", message)])
         start = end
     return records, damaged

@@ -252,10 +252,10 @@ def _check(against: str, span: tuple[float, float], utilisation: float, systems:
         )
     low, high = span
     if against == HORIZON and not (1 <= low < high <= MOST_YEARS and low == round(low) and high == round(high)):
-        message = f"expected two rising numbers of whole years up to {MOST_YEARS}, such as 1:6, got {low:g}:{high:g}"
+        message = Message.of("studies.two_rising_years", most=str(MOST_YEARS), low=f"{low:g}", high=f"{high:g}").text()
         raise SpecError([Issue("--span", message)])
     if against == UTILISATION and not 0 < low < high <= 1:
-        message = f"expected two rising shares of the time up to 1, such as 0.1:1, got {low:g}:{high:g}"
+        message = Message.of("studies.two_rising_shares", low=f"{low:g}", high=f"{high:g}").text()
         raise SpecError([Issue("--span", message)])
 
 

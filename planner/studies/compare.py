@@ -12,6 +12,7 @@ from typing import Any
 
 from catalog.units import show
 from planner.errors import Issue, SpecError
+from planner.messages import Message
 from planner.money.components import component_words
 from planner.plan import Plan
 from planner.spec.changes import spec_changes
@@ -104,8 +105,7 @@ def compare(first: Plan, second: Plan) -> Comparison:
     """List all differences between two plans. Raises SpecError if their amounts are in different currencies."""
     currencies = [plan.document["spec"].get("currency", "USD") for plan in (first, second)]
     if currencies[0] != currencies[1]:
-        remedy = f'solve one of them with --set currency="{currencies[0]}"'
-        words = f"amounts of the plans are in {currencies[0]} and {currencies[1]}; {remedy}"
+        words = Message.of("studies.two_currencies", first=currencies[0], second=currencies[1]).text()
         raise SpecError([Issue("currency", words)])
     plans = (first, second)
     comparable = first.has_answer and second.has_answer and first.objective["unit"] == second.objective["unit"]

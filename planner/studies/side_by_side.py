@@ -62,7 +62,7 @@ def side_by_side(plans: Sequence[Plan]) -> SideBySide:
         tuple(plan.document["name"] for plan in plans),
     )
     if len(currencies) > 1:
-        words = f"amounts of the plans are in {' and '.join(sorted(currencies))}; solve them in one currency"
+        words = Message.of("studies.currencies", names=" and ".join(sorted(currencies))).text()
         raise SpecError([Issue("currency", words)])
     if len(set(names)) < len(names):
         raise SpecError([Issue("name", Message.of("option.same_name").text())])

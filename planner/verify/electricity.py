@@ -242,12 +242,8 @@ class ElectricityCheck:
         for t, value in zip(ring, levels, strict=True):
             report.at_most(f"{place} slot {t}", value - low, energy_j, Message.of("verify.energy_stored").text())
             if not abs(rows[t]["stored_j"] - (value - low)) <= ROUNDING_TOL * (value - low):
-                report.say(
-                    f"{place} slot {t}.stored_j",
-                    "verify.says",
-                    given=repr(rows[t]["stored_j"]),
-                    found=repr(value - low),
-                )
+                where, stored = f"{place} slot {t}.stored_j", rows[t]["stored_j"]
+                report.say(where, "verify.says", given=repr(stored), found=repr(value - low))
 
     def _peaks(self, meter: ElectricityFacts) -> list[tuple[str, list[int], float]]:
         """List (name, slots, present worth in seconds) of each peak that is paid for, month by month of local time through the horizon."""

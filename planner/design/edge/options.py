@@ -123,7 +123,9 @@ def find_options(
                 continue
             devices[task.fleet] = facts.system
             if facts.system.chips != 1:
-                words = f"{facts.system.name} has {facts.system.chips} chips; the compute of a device has one"
+                words = Message.of(
+                    "edge.device_has_chips", system=facts.system.name, count=str(facts.system.chips)
+                ).text()
                 problems.append(Issue(f"{where}.system", words))
     if problems:
         raise SpecError(problems)
