@@ -18,13 +18,13 @@ def running_in(plan: CheckedPlan, path: str, row: Row, holding: Holding) -> list
     mine = [t for t, w in enumerate(windows) if w in holding.windows]
     found = [0.0] * len(windows)
     if not counted_by_hour(plan.problem, plan.options_by_row[-1].offer):
-        plan.say(f"{path}.running", "belongs to systems that are paid for by the hour")
+        plan.say(f"{path}.running", "verify.only_if_paid_by_the_hour")
     if len(stated) != len(mine):
-        plan.say(f"{path}.running", f"expected one count for each of the {len(mine)} slots, got {len(stated)}")
+        plan.say(f"{path}.running", "verify.count_for_each_slot", count=len(mine), given=len(stated))
         return found
     for t, running in zip(mine, stated, strict=True):
         if type(running) is not int or not 0 <= running <= row["count"]:
-            plan.say(f"{path}.running", f"slot {t}: expected a whole number up to {row['count']}, got {running!r}")
+            plan.say(f"{path}.running", "verify.running_in_slot", slot=str(t), most=row["count"], given=repr(running))
         found[t] = float(running)
     return found
 
@@ -42,7 +42,7 @@ def check_starts(plan: CheckedPlan) -> None:
         least_s = plan.fleet_options[key].offer.least_run_s
         for first in range(calendar.slots) if least_s > min(float(s) for s in calendar.step_s) else ():
             if runs[first] > runs[before[first]] and _stops_early(plan, key, first, least_s):
-                plan.say(f"fleet[{i}].running", f"a system that starts in slot {first} stops before {least_s:g} s")
+                plan.say(f"fleet[{i}].running", "verify.stops_early", slot=str(first), time=f"{least_s:g}")
 
 
 def _stops_early(plan: CheckedPlan, key: HeldKey, first: int, least_s: float) -> bool:
