@@ -82,7 +82,10 @@ def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, An
     A note on a step that was left out belongs to a plan without the section of that step.
     """
     computed = {(fact.path, fact.message.code): fact.message.arguments for fact in problem.notes if not fact.refuses}
-    stated = {(row["path"], row["code"]): row["arguments"] for row in document.get("notes", ())}
+    rows = document.get("notes", ())
+    stated = {(row["path"], row["code"]): row["arguments"] for row in rows}
+    if len(stated) < len(rows):
+        report.say("notes", "verify.row_twice")
     for path, code in [key for key in stated if key[1] in BY_CODE]:
         place, section = BY_CODE[code]
         if stated.pop((path, code)) or path != place or section in document:
