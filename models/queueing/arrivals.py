@@ -1,4 +1,4 @@
-"""Open arrivals at a server and then at a number of places: their waits, and the waits of so many times as many."""
+"""Open arrivals at a server and then at a number of places: their waits, and their waits at a multiple of the rate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Arrivals:
         return Arrivals(*(picked(getattr(self, field.name), index) for field in fields(self)))
 
     def place_wait(self, times: float = 1.0) -> tuple[Result, Result]:
-        """Predict (chance to wait for a place [1], mean of those who wait [s]) at so many times the rate:  `queues.place_wait`.
+        """Predict (chance to wait for a place [1], mean of those who wait [s]) at a multiple of the rate:  `queues.place_wait`.
 
         As many times more of them are inside, by Little's law at the stays of today; so is the variance, as of a Poisson number.
         """
@@ -38,7 +38,7 @@ class Arrivals:
         )  # fmt: skip
 
     def place_wait_at(self, times: float, wait_s: Result) -> tuple[Result, Result]:
-        """Scale the mean wait of all for a place from this rate to so many times as much: (wait, chance to wait).
+        """Scale the mean wait of all for a place from this rate to a multiple: (wait, chance to wait).
 
         Shapes: broadcast. Units: [s] and [1]. Reference: the ratio of `place_wait` at both rates.
 

@@ -109,7 +109,7 @@ class ServingPoint:
         return ServingPoint(**numbers, shares={}, task=self.task, arrivals=arrivals)
 
     def with_waits_at(self, times: float) -> ServingPoint:
-        """Return the point with the waits for prefill and for a slot that it has at so many times its rate; all else stays.
+        """Return the point with the waits for prefill and for a slot that it has at a multiple of its rate; all else stays.
 
         Where that is more than it serves, they are infinite. Waits for encoders of their own stay too. Raises ValueError for a closed loop,
         whose rate is no cause of its waits. Units: times [1]. Reference: `queueing.arrivals.Arrivals`.

@@ -200,7 +200,7 @@ def static_batch(replica: Replica, sequences: ArrayLike) -> Served:
 
 
 def prompts_alone(replica: Replica, prompts: ArrayLike) -> Served:
-    """Predict so many prompts together without decode: TTFT = prefill of all, and prompt tokens per second in place of those of output.
+    """Predict a number of prompts together without decode: TTFT = prefill of all, and prompt tokens per second in place of output tokens.
 
     Shapes: broadcast; prompts [1]. Reference: as `static_batch`.
 

@@ -62,7 +62,7 @@ def memory(m: MeasuredServing, values: Mapping[str, float]) -> tuple[float, floa
 def at_other_rate(
     cases: Sequence[MeasuredServing], observations: Sequence[Observation], values: Mapping[str, float], times: float
 ) -> Floats:
-    """Predict ln of the factor on the TTFT of open arrivals at so many times their rate [1]; 0 for all else.
+    """Predict ln of the factor on the TTFT of open arrivals at a multiple of their rate [1]; 0 for all else.
 
     Where a run without end would not complete as many times the requests, a run that ends has the TTFT of all its requests at once, and one
     without end an infinite one.

@@ -123,7 +123,7 @@ def build_fleet_options(problem: ResolvedSpec) -> tuple[list[FleetOption], Count
 
 
 def _software(money: Economics, offer: OfferFacts, system: SystemFacts) -> float:
-    """Compute what licences and support of one system cost per year beside its price; those of an API are the provider's."""
+    """Compute what licences and support of one system cost per year beside its price; an API's are the provider's."""
     return 0.0 if offer.with_software or offer.how == API else money.software_of(system.chips)
 
 

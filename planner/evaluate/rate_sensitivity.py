@@ -1,4 +1,4 @@
-"""Evaluate how the latencies of a serving point answer to its load: what they are at so many times its rate."""
+"""Evaluate how the latencies of a serving point answer to its load: their factors at a multiple of its rate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.spec.slo import TPOT
 
 
 def at_other_rates(point: ServingPoint | None) -> Callable[[str, float], float] | None:
-    """Return the factor on a latency ("ttft.p95") at so many times the rate of a point; None for one without a rate of its own.
+    """Return the factor on a latency ("ttft.p95") at a multiple of the rate of a point; None for one without a rate of its own.
 
     Waits for prefill and for a slot follow the rate (`ServingPoint.with_waits_at`), infinite where it is more than the point serves; the time
     per output token stays.

@@ -25,7 +25,7 @@ TOTALS = " sub-totals"  # end of the names of columns that add up a limited func
 
 
 def at_work(data: PlanData, values: Mapping[str, Floats]) -> Floats:
-    """[K, T]: systems of each fleet option that a plan uses in a slot, those of whole replicas that wait among them."""
+    """[K, T]: systems of each fleet option that a plan uses in a slot, with whole replicas that wait among them."""
     point, option = data.point_uses.T
     running, systems = np.maximum(values["x"], values["v"])[point], data.point_uses_systems[:, None]
     if "resident" in values:
@@ -72,7 +72,7 @@ def solve_divisible(data: PlanData, options: Options) -> Solution:
 
 
 def with_rented(program: Program, data: PlanData, x: Floats) -> Floats:
-    """Return columns in which so many systems run, in fractions, as the activity in x uses."""
+    """Return columns in which as many systems run, in fractions, as the activity in x uses."""
     if data.hourly is not None:
         on = program.columns["on"]
         x[on[on >= 0]] = rented(data, program.values(x))[on >= 0]
@@ -98,7 +98,7 @@ def with_starts(
 def completed(program: Program, data: PlanData, values: Mapping[str, Floats], options: Options) -> Floats | None:
     """Return the columns of a plan with the cheapest whole numbers of systems that run in each slot; None where there are none.
 
-    `values`: blocks of the plan, among which those of the systems that run may be missing. All other integers stay.
+    `values`: blocks of the plan, in which the systems that run may be missing. All other integers stay.
     """
     assert data.hourly is not None
     begin = time.perf_counter()

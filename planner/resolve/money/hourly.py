@@ -14,7 +14,7 @@ TERMS = {"start_time": "rented_start_time", "least_run": "rented_least_run"}  # 
 
 
 def with_hourly_terms(context: ResolveContext, facts: OfferFacts, offer: Offer | None = None) -> OfferFacts:
-    """Add start time and least run to an offer on demand or on the spot market: stated, or those of the catalog; booked as assumptions."""
+    """Add start time and least run to an offer on demand or on the spot market: stated, or from the catalog; booked as assumptions."""
     if facts.how not in BY_WINDOW:
         return facts
     found = {}

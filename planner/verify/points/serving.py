@@ -276,7 +276,7 @@ def _interval(
 
 
 def _at_rate(found: ServingPoint) -> Callable[[str, float], float] | None:
-    """Return the factor on a latency at so many times the rate of a point with open arrivals."""
+    """Return the factor on a latency at a multiple of the rate of a point with open arrivals."""
     if found.arrivals is None:
         return None
 
