@@ -14,7 +14,7 @@ from models.queueing.queues import place_wait
 class Arrivals:
     """What the waits of open arrivals depend on; every array has a shape that broadcasts to that of the waits."""
 
-    load: Result  # of the server that they queue for first [1]
+    load: Result  # at the server that they queue for first [1]
     occupancy: Result  # mean number of those in places, or on their way there
     variance: Result  # the same number's
     places: Result

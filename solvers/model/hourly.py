@@ -58,7 +58,7 @@ def _add_starts(program: Program, data: PlanData, on: Ints) -> None:
     """Add `started`, and the rows `started` and `least run`."""
     hourly, before = data.hourly, predecessors(data.chronology.next)
     assert hourly is not None
-    program.presolve = False  # of a year by hour it takes minutes to probe counts that the linear program leaves whole
+    program.presolve = False  # for a year by hour it takes minutes to probe counts that the linear program leaves whole
     runs = _of_option(data, on)  # [K, T]
     where = (on >= 0) & hourly.starts()[:, None] & (before != np.arange(data.slots))
     started = program.add_columns("started", on.shape, cost=hourly.start_cost, where=where)
