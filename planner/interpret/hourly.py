@@ -20,22 +20,30 @@ def by_hour(problem: ResolvedSpec, form: Formulation) -> Bools:
     return np.array([counted_by_hour(problem, form.fleet_options[k].offer) for k, _ in form.holdings], dtype=bool)
 
 
-def running_systems(problem: ResolvedSpec, form: Formulation, solution: Solution, count: Ints) -> tuple[Ints, Ints]:
-    """Return (systems in each slot [holding, slot], systems of each holding [holding]): as the program counts them, or as many as the
-    activity needs where it is read from a program with fractions of systems."""
+def running_systems(
+    problem: ResolvedSpec, form: Formulation, solution: Solution, count: Ints, active: Floats
+) -> tuple[Ints, Ints]:
+    """Return (systems in each slot [holding, slot], systems of each holding [holding]).
+
+    They are as the program counts them, or as many as the activity needs where it is read from a program with fractions of systems. Work
+    that is so little that the solver rounds its systems away runs on one. `active`: replicas [point, slot].
+    """
     covers = np.array([term.mask(problem.calendar) for _, term in form.holdings], dtype=bool)
     covers = covers.reshape(len(form.holdings), problem.calendar.slots)
     running, hourly = count[:, None] * covers.astype(np.int64), by_hour(problem, form)
     if not hourly.any():
         return running, count
     if "on" in solution.values:
-        on: Floats = np.rint(solution.values["on"])
-        most = count
+        on: Floats = np.rint(solution.values["on"]) * covers
     else:
-        on = np.ceil(at_work(form.data, solution.values)[form.data.holding_option] - USED)
-        most = (on * covers).max(axis=1, initial=0.0).astype(np.int64)
-    running = np.where(hourly[:, None], (on * covers).astype(np.int64), running)
-    return running, np.where(hourly, most, count)
+        on = np.ceil(at_work(form.data, solution.values)[form.data.holding_option] - USED) * covers
+    needed = np.zeros((len(form.fleet_options), problem.calendar.slots))
+    points, options = form.data.point_uses[:, 0], form.data.point_uses[:, 1]
+    np.add.at(needed, options, form.data.point_uses_systems[:, None] * active[points])
+    needed = (needed > 0)[form.data.holding_option] * covers
+    on = np.where((needed.any(axis=1) & ~on.any(axis=1))[:, None], needed, on)
+    running = np.where(hourly[:, None], on.astype(np.int64), running)
+    return running, np.where(hourly, on.max(axis=1, initial=0.0).astype(np.int64), count)
 
 
 def starts_of(problem: ResolvedSpec, form: Formulation, running: Ints) -> Ints:

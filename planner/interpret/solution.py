@@ -34,9 +34,8 @@ def read_solution(problem: ResolvedSpec, candidates: Candidates, form: Formulati
     active = _active(form, candidates, solution, flow)
     failures = Failures(problem, form, solution.values)
     point_ids = _point_ids(form, (active.max(axis=1) > 0) | failures.standing_by())
-    running, count = running_systems(
-        problem, form, solution, count_held(form, solution, (active, *failures.active.values()))
-    )
+    held = count_held(form, solution, (active, *failures.active.values()))
+    running, count = running_systems(problem, form, solution, held, active)
     decided = Decisions(
         problem=problem,
         form=form,
@@ -105,21 +104,27 @@ def _active(form: Formulation, candidates: Candidates, solution: Solution, flow:
     for p in np.flatnonzero(data.point_job >= 0).tolist():
         if values["y"][p] > 0.5:
             j = data.point_job[p]
-            share = np.clip(values["v"][p], 0.0, 1.0)
-            if not share.any():  # so little work that the solver rounds it away: spread it evenly
-                share = data.job_window_mask[j].astype(float)
+            share = _without_rounding(np.clip(values["v"][p], 0.0, 1.0))
+            if (
+                not share.any()
+            ):  # so little work that the solver rounds it away: spread it evenly over the slots with systems
+                window = data.job_window_mask[j]
+                share = (window & standing[p] if (window & standing[p]).any() else window).astype(float)
             done = data.point_capacity[p] * float(working_share(data, p, share) @ data.slot_hours_s)
             active[p] = share * (data.job_work[j] / done)
     return active
 
 
 def _standing(form: Formulation, solution: Solution) -> Bools:
-    """Mark (point, slot) where all systems of the point are held; activity on a fraction of a system is rounding."""
+    """Mark (point, slot) where all systems of the point are held, or run where they are counted by the hour; activity on a fraction of a system is rounding."""
     data = form.data
-    there = np.zeros((len(data.option_site), data.windows))
-    np.add.at(there, data.holding_option, np.rint(solution.values["n"])[:, None] * data.covers())
+    held = np.rint(solution.values["n"])[:, None] * data.covers()[:, data.slot_window]
+    if data.hourly is not None and "on" in solution.values:
+        held = np.where(data.hourly.holding[:, None], np.rint(solution.values["on"]), held)
+    there = np.zeros((len(data.option_site), data.slots))
+    np.add.at(there, data.holding_option, held)
     standing = np.ones((len(data.point_pool), data.slots), dtype=bool)
-    np.logical_and.at(standing, data.point_uses[:, 0], (there > 0)[data.point_uses[:, 1]][:, data.slot_window])
+    np.logical_and.at(standing, data.point_uses[:, 0], (there > 0)[data.point_uses[:, 1]])
     return standing
 
 

@@ -30,7 +30,7 @@ from solvers.model.electricity import add_electricity
 from solvers.model.fabric import add_fabric
 from solvers.model.facility import add_facility
 from solvers.model.fleet import add_holdings, add_installed, add_power
-from solvers.model.hourly import add_hourly
+from solvers.model.hourly import add_hourly, add_worked
 from solvers.model.least_fleet import add_least_fleet
 from solvers.model.lines import add_lines
 from solvers.model.part_limits import add_part_limits
@@ -58,6 +58,7 @@ def build(data: PlanData) -> Program:
     add_choice(program, data, most)
     add_lines(program, data, most)
     add_schedule(program, data)
+    add_worked(program, data)
     add_residency(program, data, most)
     add_installed(program, data)
     add_power(program, data)

@@ -20,6 +20,8 @@ Constraints
     rented       on_{u,t} <= n_u    for each u, t
     started      sum_{v of k(u)} (on_{v,t} - on_{v,t-1}) <= started_{u,t}    for each u, t with started
     least run    sum_{i < least_u} sum_{v of k(u)} started_{v,t-i} <= sum_{v of k(u)} on_{v,t}    for each u with least_u > 1, t
+    worked       sum_{p of j} uses_{p,k} y_p <= sum_{u of k, t} on_{u,t}    for each j with work, k counted by slot; t the slots of j: a job of
+                 little work takes its systems for one slot at least, which fractions of a slot and of systems do not show
     installed    as in the fleet block, with on_{u,t} in place of n_u; so are the rows `beside`
 
 A fleet option has at most one such holding in a slot, so that the sums over v have one term each: that of the window of the slot. Systems
@@ -86,6 +88,32 @@ def _add_starts(program: Program, data: PlanData, on: Ints) -> None:
     values = np.concatenate([-np.ones(len(bound)), np.ones(sum(map(len, rows[1:])))])
     program.add_rows(
         "least run", -np.inf, 0.0, np.concatenate(rows), np.concatenate(columns), values, index=index[bound]
+    )
+
+
+def add_worked(program: Program, data: PlanData) -> None:
+    """Add the rows `worked`, after the schedule."""
+    if data.hourly is None or not len(data.job_work):
+        return
+    on, chosen = program.columns["on"], program.columns["y"]
+    point, option = data.point_uses.T
+    job = np.maximum(data.point_job[point], 0)
+    by_slot = np.zeros(len(data.option_site), dtype=bool)
+    by_slot[data.holding_option[(on >= 0).any(axis=1)]] = True
+    use = np.flatnonzero((chosen[point] >= 0) & by_slot[option] & (data.job_work[job] > 0))
+    if not len(use):
+        return
+    index, row = np.unique(np.column_stack([job[use], option[use]]), axis=0, return_inverse=True)
+    there = (index[:, 1][:, None] == data.holding_option[None, :])[:, :, None] & (on >= 0)[None]
+    held_row, holding, slot = np.nonzero(there & data.job_window_mask[index[:, 0]][:, None, :])
+    program.add_rows(
+        "worked",
+        -np.inf,
+        0.0,
+        np.concatenate([row.reshape(-1), held_row]),
+        np.concatenate([chosen[point[use]], on[holding, slot]]),
+        np.concatenate([data.point_uses_systems[use], -np.ones(len(held_row))]),
+        index=index,
     )
 
 

@@ -151,7 +151,9 @@ def test_intervals_come_from_the_calibration_of_serving(tmp_path):
         found = estimate({**plain, "system": system, "chips": 8}, [tmp_path]).answer
         mean, bounds = {metric: row["mean"] for metric, row in found["latency_s"].items()}, found["interval_80"]
         assert found["tier"] == tier
-        assert bounds["ttft"]["mean"] == pytest.approx([0.5 * mean["ttft"], 2.0 * factor * mean["ttft"]])
+        # Times to the first token widen with the load, at 3 requests/s by 4e-5.
+        assert bounds["ttft"]["mean"] == pytest.approx([0.5 * mean["ttft"], 2.0 * factor * mean["ttft"]], rel=1e-3)
+        assert bounds["ttft"]["mean"][1] > 2.0 * factor * mean["ttft"]
         assert bounds["tpot"]["p99"] == pytest.approx(
             [0.8 * found["latency_s"]["tpot"]["p99"], 1.25 * factor * found["latency_s"]["tpot"]["p99"]]
         )

@@ -125,7 +125,7 @@ def test_with_every_integer_fixed_a_limit_is_worth_what_the_same_fleet_makes_of_
         if block in solution.values:
             x[columns[columns >= 0]] = solution.values[block][columns >= 0]
     bounds = np.where(arrays.integer, np.round(x), arrays.lower), np.where(arrays.integer, np.round(x), arrays.upper)
-    step, least = 1000.0, []
+    step, least = 10.0, []
     for more in (0.0, step):
         upper = arrays.row_upper.copy()
         upper[program.row_blocks["limit"][0].start] += more
