@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from catalog.contents import malformed_contents
 from catalog.errors import CatalogError, Wrong, close_names, did_you_mean
 from catalog.figures import Figure, Origin, read_figure
 from catalog.huggingface import from_config
@@ -82,7 +83,7 @@ def read_record(kind: str, entry: object, place: Place, base: Record | None, rep
     if base is None and not announced_only:
         _check_required(schema, record, place, report)
     if place.origin.kind:  # what a user states; our own data have tests
-        for key, message in malformed_texts(record):
+        for key, message in (*malformed_texts(record), *malformed_contents(record)):
             report(place.at("text", key), message)
     return record
 

@@ -14,6 +14,7 @@ _NOTES = {
     "note": TextSpec("what a user should know of the whole record"),
     "announcement": TextSpec("what an announcement under audit says of it, in its words"),
 }
+_CONTENTS = TextSpec("what the price contains: energy, delivery, demand and levies, each included, separate or unknown")
 _MAKER = {
     "vendor": TextSpec("who makes it"),
     "year": TextSpec("year of the launch"),
@@ -236,6 +237,8 @@ REGIONS = Schema(
         "electricity_price": _one("USD/J", "mean price of electricity"),
         "price_profile": FigureSpec(("USD/J",), "mean market price by UTC hour of the day", values=HOURS_PER_DAY),
         "electricity_delivery": _one("USD/J", "delivery, losses and supply on top of the market price"),
+        "electricity_levies": _one("USD/J", "levies on top of price and delivery"),
+        "electricity_industrial": _one("USD/J", "what industry or businesses pay on average, all parts included"),
         "carbon_intensity": _one("kg/J", "mean carbon intensity of the grid"),
         "carbon_profile": FigureSpec(
             ("kg/J",), "mean direct carbon intensity by UTC hour of the day", values=HOURS_PER_DAY
@@ -245,6 +248,8 @@ REGIONS = Schema(
     },
     {
         **_NOTES,
+        **{f"electricity_{price}_contents": _CONTENTS for price in ("price", "delivery", "industrial")},
+        "price_profile_contents": _CONTENTS,
         "city": TextSpec("city"),
         "country": TextSpec("country"),
         "hub": TextSpec("kind of hub"),
@@ -265,9 +270,11 @@ TARIFFS = Schema(
     {
         "demand_charge": _one("USD/W s", "charge on the month's peak power"),
         "capacity_charge": _one("USD/W s", "charge on the connected capacity (per kVA, taken as kW)"),
+        "floating_share": _one("1", "share of the flat price that its multipliers float"),
     },
     {
         **_NOTES,
+        "contents": _CONTENTS,
         "region": TextSpec("area it holds in"),
         "title": TextSpec("notice or schedule"),
         "currency": TextSpec("currency of its prices"),
@@ -462,7 +469,9 @@ COMPONENTS = Schema(
     {**_NOTES, **_MAKER, "role": TextSpec("what it is part of a chip for", ("memory",), required=True)},
 )
 
-DEFAULTS = Schema("defaults", "what is assumed where nothing is stated", text=_NOTES, open=True)
+DEFAULTS = Schema(
+    "defaults", "what is assumed where nothing is stated", text={**_NOTES, "contents": _CONTENTS}, open=True
+)
 CONSTANTS = Schema("constants", "fitted constants of the models", text=_NOTES, open=True)
 
 SCHEMAS: dict[str, Schema] = {

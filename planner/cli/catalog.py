@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from catalog.errors import MissingFigure, UnknownName
 from catalog.figures import Figure
 from catalog.lookup import Catalog
+from catalog.price_check import UNSTATED, price_faults
 from catalog.records import Record
 from catalog.schemas import SCHEMAS
 from catalog.units import show
@@ -67,12 +68,15 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Print every architecture with its counts; exit 1 where a complete shape is off the published count. Of prices, those in doubt."""
+    """Print every architecture with its counts; exit 1 where a complete shape is off the published count. Of prices, those in doubt; exit 1 where one of electricity states no contents."""
     from planner.resolve.stack.counts import counted_rows
 
     if arguments.kind == "prices":
-        write_out(arguments, rows_as(arguments.format, _price_rows(load_catalog(arguments))))
-        return OK
+        catalog = load_catalog(arguments)
+        faults = price_faults(catalog)
+        rows = [{"figure": f.path, "value": f.value, "date": f.date, "in doubt": f.fault} for f in faults]
+        write_out(arguments, rows_as(arguments.format, [*rows, *_price_rows(catalog)]))
+        return BUG if any(fault.fault == UNSTATED for fault in faults) else OK
     rows = counted_rows(load_catalog(arguments))
     write_out(arguments, rows_as(arguments.format, rows))
     return BUG if any(row["why"] and row["total_counted"] is not None for row in rows) else OK

@@ -64,11 +64,13 @@ def _meters(problem: ResolvedSpec, costs: Functionals) -> MeterData:
         grid_cost=costs.of(GRID, len(metered), calendar.slots),
         peak_meter=_ints(m for m, _ in peaks),
         peak_slot=np.array([slots for _, slots in peaks], dtype=bool).reshape(-1, calendar.slots),
+        peak_grid=np.array([metered[m][2].purchases_peak for m, _ in peaks], dtype=bool),
         peak_cost=costs.of(PEAK, len(peaks)),
         contract_meter=_ints(m for m, _ in contracts),
         contract_least_w=_floats(c.least_w for _, c in contracts),
         contract_upper_w=_floats(c.upper_w for _, c in contracts),
-        contract_share=_shares(calendar, [c for _, c in contracts]),
+        contract_share=np.where(_financial(contracts)[:, None], 0.0, _shares(calendar, [c for _, c in contracts])),
+        contract_passes=np.array([c.passes_connection for _, c in contracts], dtype=bool),
         contract_cost=costs.of(CONTRACT, len(contracts)),
         taken_cost=costs.of(TAKEN, len(contracts), calendar.slots),
         battery_meter=_ints(m for m, _ in batteries),
@@ -80,6 +82,11 @@ def _meters(problem: ResolvedSpec, costs: Functionals) -> MeterData:
         battery_energy_cost=costs.of(STORE, len(batteries)),
         battery_power_cost=costs.of(POWER, len(batteries)),
     )
+
+
+def _financial(contracts: Sequence[tuple[int, ContractFacts]]) -> Bools:
+    """Tell for each contract whether nothing of its plant is taken."""
+    return np.array([c.is_financial for _, c in contracts], dtype=bool)
 
 
 def meter_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
@@ -130,11 +137,16 @@ def _grid_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
 
 
 def _contract_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
-    """Build the terms of contracts: per watt of capacity where the output of the plant is paid, else per watt taken."""
+    """Build the terms of contracts: per watt of capacity where the output of the plant is paid, else per watt taken.
+
+    Output that is not taken earns the market's price, of a financial contract all output: capacity costs share (price - market), and energy that is
+    taken forgoes the market. Delivery and levies are due on energy that passes the connection.
+    """
     found = [(site, contract) for _, site, facts in metered_sites(problem) for contract in facts.contracts]
     contracts, places = [c for _, c in found], _places(site for site, _ in found)
     produced = np.array([c.pays_produced for c in contracts], dtype=bool)
     price, carbon = _floats(c.price_per_j for c in contracts), _floats(c.carbon_kg_per_j for c in contracts)
+    delivered = _floats(c.delivered_per_j for c in contracts)
     every, slots = np.ones(len(contracts), dtype=bool), np.zeros(len(contracts), dtype=np.int64)
     last = problem.calendar.windows - 1
 
@@ -164,9 +176,39 @@ def _contract_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
             follows=at,
             windows=np.tile([0, last], (len(at), 1)),
         ),
+        *(
+            _market_terms(problem, rates, contracts, places)
+            if any(c.market_per_j is not None for c in contracts)
+            else ()
+        ),
         taken(components.PPA.key, ~produced, price, rates.worth[None, :]),
+        *([taken(components.PPA.key, delivered > 0, delivered, rates.worth[None, :])] if delivered.any() else []),
         taken(components.PPA.carbon, every, carbon, rates.seconds[None, :], functional=CARBON),
         taken(components.PPA.key, every, np.ones(len(contracts)), rates.seconds[None, :], functional=ENERGY),
+    ]
+
+
+def _market_terms(
+    problem: ResolvedSpec, rates: Rates, contracts: Sequence[ContractFacts], places: tuple[Place, ...]
+) -> list[AnyTerms]:
+    """Build the terms of contracts that are settled in a market: all output earns its price, and energy that is taken forgoes the price."""
+    sold = [c for c, contract in enumerate(contracts) if contract.market_per_j is not None]
+    at, here = np.array(sold), tuple(places[c] for c in sold)
+    hours = problem.calendar.hour
+    market = np.array([c.market_per_j[hours] for c in contracts if c.market_per_j is not None]) * rates.worth
+    share = _shares(problem.calendar, [contracts[c] for c in sold])
+    common: dict[str, Any] = {"component": components.PPA.key, "at": at, "places": here, "dates": rates.dates}
+    common |= {"follows": np.arange(len(sold))}
+    last = problem.calendar.windows - 1
+    return [
+        Flowing(
+            decision=CONTRACT,
+            per_unit=-np.ones(len(sold)),
+            profile=share * market,
+            windows=np.tile([0, last], (len(sold), 1)),
+            **common,
+        ),
+        Flowing(decision=TAKEN, per_unit=np.ones(len(sold)), profile=market, **common),
     ]
 
 

@@ -23,6 +23,7 @@ from planner.interpret.limit_rows import limit_rows
 from planner.interpret.load.kv_tiers import kv_tier_rows
 from planner.interpret.load.packing import packing_rows
 from planner.interpret.marginal_values import MarginalValues
+from planner.interpret.money.contents import content_rows
 from planner.interpret.owned import owned_rows
 from planner.interpret.phases import obtained, phase_rows
 from planner.interpret.preemption import preemption_rows
@@ -135,6 +136,8 @@ def _feature_tables(decided: Decisions, accounts: Accounts) -> dict[str, Any]:
         tables["failures"] = decided.failures.rows(decided.point_ids, decided.pool_name)
     if decided.electricity is not None:
         tables["electricity"] = decided.electricity.table(accounts.amounts)
+    if any(site.contents.unknown for site in problem.sites):
+        tables["price_contents"] = content_rows(decided, accounts)
     if problem.phases:
         tables["phases"] = phase_rows(decided, accounts)
     if data.point_restart_s is not None:

@@ -86,7 +86,8 @@ class ElectricityDecisions:
         """Return the units of each decision at the meters: watts from the grid and of contracts in each slot, peaks, capacities and sizes."""
         meters = self.meters
         peaks = [
-            self.grid[m, slots].max(initial=0.0) for m, slots in zip(meters.peak_meter, meters.peak_slot, strict=True)
+            self._billed(m)[slots].max(initial=0.0)
+            for m, slots in zip(meters.peak_meter.tolist(), meters.peak_slot, strict=True)
         ]
         return {
             GRID: self.grid,
@@ -96,6 +97,15 @@ class ElectricityDecisions:
             STORE: self.energy_j,
             POWER: self.power_w,
         }
+
+    def through_connection(self, m: int) -> Floats:
+        """Return the power through a meter's connection in each slot [W]: purchases, and what contracts deliver over the grid."""
+        passing: Floats = self.grid[m] + self.taken[self.meters.passing(m)].sum(axis=0)
+        return passing
+
+    def _billed(self, m: int) -> Floats:
+        """Return the power that counts in a meter's peaks in each slot [W]."""
+        return self.through_connection(m) - (0.0 if self.facts[m].purchases_peak else self.grid[m])
 
     # -- rows of the plan ------------------------------------------------------------------------------------------
 
@@ -132,12 +142,19 @@ class ElectricityDecisions:
                 rows.append(_row(region, "peak", name, decided[PEAK][n], "W", None, cost[PEAK][n], None))
             for c in np.flatnonzero(self.meters.contract_meter == m).tolist():
                 name, size, paid = self.contracts[c].name, self.capacity_w[c], cost[CONTRACT][c] + cost[TAKEN][c]
-                rows.append(_row(region, "ppa", name, size, "W", joules[TAKEN][c], paid, kg[TAKEN][c]))
+                rows.append(_row(region, "ppa", name, size, "W", self._energy_j(c, joules[TAKEN]), paid, kg[TAKEN][c]))
             for b in np.flatnonzero(self.meters.battery_meter == m).tolist():
                 given_j = float(self.discharge[b] @ seconds)
                 rows.append(_row(region, "battery", "energy", self.energy_j[b], "J", given_j, cost[STORE][b], None))
                 rows.append(_row(region, "battery", "power", self.power_w[b], "W", None, cost[POWER][b], None))
         return rows
+
+    def _energy_j(self, c: int, taken_j: Floats) -> float:
+        """Return the energy of a contract over the horizon [J]: all that is taken, of a financial contract all that is produced."""
+        contract, calendar = self.contracts[c], self.problem.calendar
+        if not contract.is_financial:
+            return float(taken_j[c])
+        return float(self.capacity_w[c] * (contract.share[calendar.hour] @ calendar.seconds))
 
     def _peaks(self, m: int) -> list[tuple[str, int]]:
         """List (name, position) of the peaks for which a meter is charged."""

@@ -74,9 +74,10 @@ def _power(decided: Decisions) -> Iterator[Row]:
         peak_w = float(own_w[limit.site, limit.mask(decided.problem.calendar)].max())
         yield LimitLabel(limit.path, limit.name), peak_w, limit.most_w, "W"
     if decided.electricity is not None:
-        for site, grid_w in zip(decided.electricity.sites, decided.electricity.grid, strict=True):
+        for m, site in enumerate(decided.electricity.sites):
             if site.electricity is not None and math.isfinite(site.electricity.connection_w):
-                yield connection(site), float(grid_w.max()), site.electricity.connection_w, "W"
+                most_w = float(decided.electricity.through_connection(m).max())
+                yield connection(site), most_w, site.electricity.connection_w, "W"
 
 
 def _supplies(decided: Decisions) -> Iterator[Row]:

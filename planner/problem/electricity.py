@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from catalog.contents import UNKNOWN
 from models.arrays import Floats, Ints
+
+ON_SITE, GRID_CONTRACT, FINANCIAL = "on-site", "grid", "financial"  # kinds of contracts
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,31 @@ class CapCurve:
 
     power: Floats
     speed: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class PriceContents:
+    """What a site's price of electricity contains: (part, included, separate or unknown) for each part (`catalog.contents`).
+
+    `demand_by_peak`: whether a demand charge may stand beside the price, which does not hold demand already. `delivered_per_j`: delivery and levies
+    on top of every hour's price. `market_per_j`: the market's price of each hour, None where the price is none. `industrial_per_j`: what industry
+    pays there on average, all parts included [currency/J], where a part is unknown; its figure in words in `industrial_source`.
+    """
+
+    states: tuple[tuple[str, str], ...] = ()
+    demand_by_peak: bool = True
+    delivered_per_j: float = 0.0
+    market_per_j: Floats | None = None
+    industrial_per_j: float = 0.0
+    industrial_source: str = ""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Name the parts of which nobody knows whether the price holds them."""
+        return tuple(part for part, state in self.states if state == UNKNOWN)
+
+
+NOT_BOUGHT = PriceContents()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +60,21 @@ class ContractFacts:
     pays_produced: bool
     share: Floats  # output over capacity in each hour of the period
     carbon_kg_per_j: float
+    kind: str = GRID_CONTRACT
+    delivered_per_j: float = 0.0  # delivery and levies on what is taken through the connection
+    market_per_j: Floats | None = (
+        None  # in each hour, what is not taken earns or, if financial, what the contract is settled against; None: nothing
+    )
+
+    @property
+    def is_financial(self) -> bool:
+        """Whether no energy of the plant is taken: the contract pays differences."""
+        return self.kind == FINANCIAL
+
+    @property
+    def passes_connection(self) -> bool:
+        """Whether its energy passes the connection and the meter."""
+        return self.kind == GRID_CONTRACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +107,9 @@ class ElectricityFacts:
     demand_charge: float  # per watt and second of a month
     contracts: tuple[ContractFacts, ...]
     storage: StorageFacts | None
+    purchases_peak: bool = (
+        True  # whether purchases from the grid count in peaks, and not only what contracts pass through the meter
+    )
 
 
 def peak_name(months: list[int], window: Ints, windows: int) -> str:

@@ -17,7 +17,7 @@ from planner.problem.batches import rounded_batch
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
 from planner.problem.constants import ModelConstants
 from planner.problem.economics import Economics
-from planner.problem.electricity import CapCurve, ElectricityFacts
+from planner.problem.electricity import NOT_BOUGHT, CapCurve, ElectricityFacts, PriceContents
 from planner.problem.engine import EngineSettings
 from planner.problem.facility import NOTHING, OPEN, Assured, HallFacts, RackFacts
 from planner.problem.intervals import SERVING_LABEL, network
@@ -122,10 +122,8 @@ class SystemFacts:
 
 @dataclass(frozen=True, slots=True)
 class NetworkFacts:
-    """Parts of a scale-out network; prices in the spec's currency, links (both connectors and cable) per NIC port.
-
-    Unknown latencies are None and not reported; without a price of copper all links are optical.
-    """
+    """Parts of a scale-out network; prices in the spec's currency, links (both connectors and cable) per NIC port. Unknown latencies are None
+    and not reported; without a price of copper all links are optical."""
 
     name: str
     radix: int
@@ -228,6 +226,7 @@ class SiteFacts:
     export_zone: str
     zones: tuple[str, ...]  # codes that a residency rule may name
     fails_with: str = ""  # zone of `spread`
+    contents: PriceContents = NOT_BOUGHT  # parts that the price by hour holds
     electricity: ElectricityFacts | None = None  # None: each joule costs the price of its hour
     power_caps: tuple[float, ...] = ()  # shares of nameplate
     cap_curve: CapCurve | None = None  # None without caps

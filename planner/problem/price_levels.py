@@ -29,6 +29,7 @@ OF_FIGURE = {
     "electricity_price": "electricity",
     "price_profile": "electricity",
     "electricity_delivery": "electricity",
+    "electricity_levies": "electricity",
     "construction_cost": "facility",
 }
 OF_DEFAULT = {

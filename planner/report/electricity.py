@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from catalog.units import DAY_S, MWH_J, TONNE_KG, YEAR_S, show
+from catalog.contents import UNKNOWN
+from catalog.units import DAY_S, MWH_J, TONNE_KG, YEAR_S, parse, show
+from planner import messages
+from planner.messages import Message
 from planner.plan import Plan
 from planner.plan.rows.money import Meter
 from planner.plan.rows.time import Slot
+from planner.problem.electricity import FINANCIAL, GRID_CONTRACT
 from planner.report.hours import busy_hours, by_hour
 from planner.report.plan_index import PlanIndex, mean_of
+from planner.report.words import amount
 
 ELECTRICITY = "electricity"
 DECIDED = "Electricity as a decision"
@@ -108,6 +113,49 @@ def _item(row: Meter, currency: str) -> dict[str, Any]:
     }
 
 
+def carbon_words(plan: Plan) -> str:
+    """Write carbon by the grid at the place and by contracts side by side; empty without contracts. See `carbon_accounts`."""
+    found = carbon_accounts(plan)
+    if found is None:
+        return ""
+    by_place, by_market = (f"{kg / TONNE_KG:,.0f}" for kg in found)
+    return Message.of("electricity.carbon", place=by_place, market=by_market).text()
+
+
+def carbon_accounts(plan: Plan) -> tuple[float, float] | None:
+    """Return (location-based, market-based) carbon of a plan with contracts [kg], None without.
+
+    By location every joule through the meter has the carbon of the grid in its hour, and only plants on site their own. By market the energy
+    of a contract has the contract's carbon; a financial one counts up to the purchases from the grid over the horizon, at their mean carbon.
+    """
+    bought = {(row["site"], row["name"]): row for row in plan.document.get("electricity", ()) if row["item"] == "ppa"}
+    if not bought:
+        return None
+    by_place = by_market = plan.totals["carbon_kg"]
+    grid = {row["site"]: row for row in plan.document["electricity"] if row["item"] == "grid"}
+    for site, name, contract in _contracts(plan):
+        row = bought[site, name]
+        if contract.get("kind", GRID_CONTRACT) == GRID_CONTRACT:
+            hours = [row for row in plan.document["schedule"] if row["site"] == site]
+            of_grid = sum(hour["ppa_w"][name] * hour["seconds"] * hour["carbon_kg_per_j"] for hour in hours)
+            by_place += of_grid - (row["carbon_kg"] or 0.0)
+        elif contract["kind"] == FINANCIAL and (joules := grid[site]["energy_j"]):
+            covered = min(row["energy_j"] or 0.0, joules)
+            by_market += covered * (
+                parse(contract.get("carbon", "0 g/kWh"), "kg/J") - (grid[site]["carbon_kg"] or 0.0) / joules
+            )
+    return by_place, by_market
+
+
+def _contracts(plan: Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield (site as the plan names it, contract, its block in the spec) of every contract."""
+    metered = dict.fromkeys(row["site"] for row in plan.document["electricity"])
+    asked = [spec["electricity"] for spec in plan.document["spec"]["sites"] if spec.get("electricity") is not None]
+    for site, block in zip(metered, asked, strict=True):
+        for contract in block.get("ppa") or ():
+            yield site, contract["name"], contract
+
+
 def dispatch_words(plan: Plan) -> str:
     """Write the cost of the same fleet over all hours of the year, if the plan was made on fewer; a line of its own."""
     found = plan.document.get("dispatch")
@@ -121,6 +169,44 @@ def dispatch_words(plan: Plan) -> str:
         f"\nThe same fleet in all {found['slots']:,} hours: {found['cost']:,.0f} {currency} ({found['difference']:+.2%}), "
         f"{found['carbon_kg'] / TONNE_KG:,.0f} t CO2; {', '.join(missing) or 'nothing is left undone'}{left_out}"
     )
+
+
+def incomplete_prices(plan: Plan) -> Iterator[dict[str, Any]]:
+    """Yield as notes the prices of electricity of which a part is unknown, with the plan's cost at what industry pays there."""
+    currency = plan.document["spec"].get("currency", "USD")
+    for row in plan.document.get("price_contents", ()):
+        states = {
+            "energy": row["energy"],
+            "delivery": row["delivery"],
+            "demand": row["demand"],
+            "levies": row["levies"],
+        }
+        held, unknown = (
+            messages.listed(
+                Message.of(f"electricity.part_{part}").text()
+                for part, state in states.items()
+                if (state == UNKNOWN) == missing
+            )
+            for missing in (False, True)
+        )
+        found: dict[str, Any] = {
+            "site": row["site"],
+            "held": held,
+            "unknown": unknown,
+            "price": f"{row['price_per_j'] * MWH_J:,.1f} {currency}/MWh",
+            "industrial": f"{row['industrial_per_j'] * MWH_J:,.1f} {currency}/MWh",
+        }
+        if row["energy_j"]:
+            found |= {
+                "cost": f"{amount(row['cost'])} {currency}",
+                "at": f"{amount(row['cost_at_industrial'])} {currency}",
+            }
+        used = "used" if row["energy_j"] else "unused"
+        yield {
+            **Message.of(f"electricity.unknown_{used}", **found).row(),
+            "path": row["path"],
+            "source": row["industrial_source"],
+        }
 
 
 # -- sentences ---------------------------------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ def costs(plan: Plan) -> Block:
             f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {totals['energy_j'] / MWH_J:,.0f} MWh, "
             f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {tokens_words(totals['tokens'])} tokens",
         ),
+        (electricity.carbon_words(plan),),
         (electricity.dispatch_words(plan).strip(),),
     ]
     return Block("", (), [entry for entry in entries if entry[0]], least=2)

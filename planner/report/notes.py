@@ -7,14 +7,20 @@ from typing import Any
 
 from planner.messages import DEFAULT, of_row
 from planner.plan import Plan
+from planner.report.electricity import incomplete_prices
 
 HEADING = "What was understood"
 REASONS, WHY = "reasons", "Why there is no plan"  # section of a plan without an answer, and its heading
 
 
 def sentences(plan: Plan, language: str = DEFAULT, section: str = "notes") -> Iterable[str]:
-    """Yield a sentence for each row of a section of a plan, and with the notes what of its points lies outside what was fitted; see `told`."""
-    return told([*plan.table(section), *(_outside(plan) if section == "notes" else ())], language)
+    """Yield a sentence for each row of a section of a plan; see `told`.
+
+    With the notes also prices of which a part is unknown, first of all, and what of the plan's points lies outside what was fitted.
+    """
+    if section != "notes":
+        return told(plan.table(section), language)
+    return told([*incomplete_prices(plan), *plan.table(section), *_outside(plan)], language)
 
 
 def _outside(plan: Plan) -> Iterable[dict[str, Any]]:

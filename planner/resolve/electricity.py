@@ -16,49 +16,65 @@ from planner.errors import Issue, SpecError, words_of
 from planner.facts.series import another_year
 from planner.messages import Message
 from planner.problem.economics import Economics
-from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts
+from planner.problem.electricity import (
+    FINANCIAL,
+    GRID_CONTRACT,
+    ContractFacts,
+    ElectricityFacts,
+    PriceContents,
+    StorageFacts,
+)
 from planner.resolve.context import NOT_STATED, ResolveContext
-from planner.spec.electricity import Battery, Electricity, PowerPurchase, Profile
+from planner.resolve.money.contents import stated_demand
+from planner.spec.electricity import Battery, PowerPurchase, Profile
 from planner.spec.series import at_instants
 from planner.spec.sites import Site
 
 
 def electricity_facts(
-    context: ResolveContext, site: Site, region: Record, path: str, money: Economics
+    context: ResolveContext, site: Site, region: Record, path: str, money: Economics, contents: PriceContents
 ) -> ElectricityFacts | None:
-    """Resolve the `electricity` block of a site, its series read and its prices converted; None without a block."""
+    """Resolve the `electricity` block of a site, its series read and its prices converted; None without a block.
+
+    `contents`: of the site's price, which has no demand charge beside it where it holds demand already.
+    """
     block = site.electricity
     if block is None:
         return None
     path = f"{path}.electricity"
-    demand_charge = _demand_charge(context, block, site.tariff, region, path)
+    contracts = tuple(_contract(context, c, region, f"{path}.ppa[{i}]", contents) for i, c in enumerate(block.ppa))
+    due = contents.demand_by_peak or any(contract.passes_connection for contract in contracts)
+    demand_charge = _demand_charge(context, site, region, path.rpartition(".")[0])
     return ElectricityFacts(
         path=path,
         timezone=region.words("timezone"),
         connection_w=math.inf if block.connection is None else block.connection,
-        demand_charge=demand_charge,
-        contracts=tuple(_contract(context, c, region, f"{path}.ppa[{i}]") for i, c in enumerate(block.ppa)),
+        demand_charge=demand_charge if due else 0.0,
+        contracts=contracts,
+        purchases_peak=contents.demand_by_peak,
         storage=None if block.battery is None else _storage(context, block.battery, region, f"{path}.battery", money),
     )
 
 
-def _demand_charge(context: ResolveContext, block: Electricity, tariff: str | None, region: Record, path: str) -> float:
+def _demand_charge(context: ResolveContext, site: Site, region: Record, path: str) -> float:
     """Resolve the demand charge [currency per watt and second of a month]: stated, or that of the site's tariff."""
-    charge, where = block.demand_charge, f"{path}.demand_charge"
+    charge, where = stated_demand(site, path)
     if charge is None:
         return 0.0
     if isinstance(charge, str):
-        if tariff is None:
+        if site.tariff is None:
             message = Message.of("resolve.site_has_no_tariff_name").text()
             raise SpecError([Issue(where, message)])
-        return context.price(context.ledger.figure("tariffs", tariff, "demand_charge"))
+        return context.price(context.ledger.figure("tariffs", site.tariff, "demand_charge"))
     amount, currency = charge
     context.assume_price(where, "electricity", amount, f"{currency}/W s", ("demand charge", region.name, "*"))
     return context.convert((amount, currency))
 
 
-def _contract(context: ResolveContext, contract: PowerPurchase, region: Record, path: str) -> ContractFacts:
-    """Resolve a power purchase agreement."""
+def _contract(
+    context: ResolveContext, contract: PowerPurchase, region: Record, path: str, contents: PriceContents
+) -> ContractFacts:
+    """Resolve a power purchase agreement. Raises SpecError for one that is settled in a market where the site's price is none."""
     amount, currency = contract.price
     context.assume_price(f"{path}.price", "electricity", amount, f"{currency}/J", ("ppa", region.name, "*"))
     return ContractFacts(
@@ -70,7 +86,25 @@ def _contract(context: ResolveContext, contract: PowerPurchase, region: Record, 
         pays_produced=contract.pays == "produced",
         share=_share(context, contract, region, path),
         carbon_kg_per_j=contract.carbon,
+        kind=contract.kind,
+        delivered_per_j=contents.delivered_per_j if contract.kind == GRID_CONTRACT else 0.0,
+        market_per_j=_settled(context, contract, path, contents),
     )
+
+
+def _settled(context: ResolveContext, contract: PowerPurchase, path: str, contents: PriceContents) -> Floats | None:
+    """Return what a joule that is not taken is worth in each hour: the market's price, less the fee and never below 0 where it is sold."""
+    if contract.kind != FINANCIAL and contract.sale_fee is None:
+        return None
+    place = f"{path}.kind" if contract.kind == FINANCIAL else f"{path}.sale_fee"
+    market = contents.market_per_j
+    if market is None:
+        raise SpecError([Issue(place, Message.of("electricity.no_market", name=contract.name).text())])
+    if contract.sale_fee is None:
+        return market
+    amount, currency = contract.sale_fee
+    context.assume_price(place, "electricity", amount, f"{currency}/J")
+    return np.maximum(market - context.convert(contract.sale_fee), 0.0)
 
 
 def _share(context: ResolveContext, contract: PowerPurchase, region: Record, path: str) -> Floats:

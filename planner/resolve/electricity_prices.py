@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from datetime import date
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from catalog.contents import contents_of
 from catalog.figures import Figure
 from catalog.records import Record
 from catalog.tariffs import hourly_values
@@ -15,34 +17,38 @@ from planner.errors import Issue, SpecError, words_of
 from planner.facts.series import another_year
 from planner.messages import Message
 from planner.problem.calendar import Clock
+from planner.problem.electricity import PriceContents
 from planner.problem.price_levels import with_level
 from planner.resolve.context import ResolveContext
+from planner.resolve.money.contents import MARKET, charges, user_contents
 from planner.spec.electricity import Hourly, Series
 from planner.spec.series import at_instants, carbon_column, price_column
 from planner.spec.sites import Site
 
 
-def price_by_hour(context: ResolveContext, site: Site, region: Record, path: str) -> Floats:
-    """Resolve the prices of the period's hours [currency/J]: of energy, with delivery on top. Raises MissingFigure."""
-    energy = _energy_by_hour(context, site, region, path)
-    if site.delivery is None:
-        return energy
-    amount, currency = site.delivery
-    context.assume_price(f"{path}.delivery", "electricity", amount, f"{currency}/J", ("energy", region.name, "*"))
-    return energy + context.convert((amount, currency))
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """A price by hour of the period [currency/J], and the state of each part in it (`catalog.contents`)."""
+
+    per_j: Floats
+    contents: dict[str, str]
+    of_market: bool = False
 
 
-def _energy_by_hour(context: ResolveContext, site: Site, region: Record, path: str) -> Floats:
-    """Resolve the energy prices of the period's hours [currency/J]: the spec's own, a tariff, a file, the operator's typical day, or the flat price.
+def price_by_hour(context: ResolveContext, site: Site, region: Record, path: str) -> tuple[Floats, PriceContents]:
+    """Resolve the prices of the period's hours [currency/J], with the charges on top, and their contents. Raises MissingFigure."""
+    found = _stated_price(context, site, region, path) or _catalog_price(context, region, path)
+    on_top = charges(context, site, region, path, found.contents)
+    return found.per_j + on_top.delivered_per_j, replace(on_top, market_per_j=found.per_j if found.of_market else None)
 
-    In China the multipliers of the province spread the flat price over the day, where they are complete. Raises MissingFigure when
-    the region has no price at all.
-    """
+
+def _stated_price(context: ResolveContext, site: Site, region: Record, path: str) -> _Priced | None:
+    """Resolve the prices that the spec states or names: its own, a tariff, or a file; None where it leaves them to the catalog."""
     clock, ledger, scope = context.clock, context.ledger, ("energy", region.name, "*")
     if site.electricity_price is not None:
         amount, currency = site.electricity_price
         context.assume_price(f"{path}.electricity_price", "electricity", amount, f"{currency}/J", scope)
-        return np.full(clock.hours, context.convert((amount, currency)))
+        return _Priced(np.full(clock.hours, context.convert((amount, currency))), user_contents(site))
     if site.tariff is not None:
         tariff = ledger.catalog.get("tariffs", site.tariff)
         if not _is_complete(tariff):
@@ -57,24 +63,34 @@ def _energy_by_hour(context: ResolveContext, site: Site, region: Record, path: s
             series = Message.of("resolve.hourly_series", year=given.start[:4]).text()
             reason = with_level(_averaged(series, clock), ledger.prices, f"{path}.hourly", "electricity")
             ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", reason, scope)
-            return clock.fold(
-                context.convert((1.0, currency)) / joules * _read(context, site.hourly, given, name, path),
-                region.words("timezone"),
-            )
+            per_j = context.convert((1.0, currency)) / joules * _read(context, site.hourly, given, name, path)
+            return _Priced(clock.fold(per_j, region.words("timezone")), MARKET, of_market=True)
         if (blank := price_column(given.columns)) is not None:
             message = Message.of("resolve.is_blank_in_every_hour", file=site.hourly.file, column=blank[0]).text()
             raise SpecError([Issue(f"{path}.hourly", message)])
+    return None
+
+
+def _catalog_price(context: ResolveContext, region: Record, path: str) -> _Priced:
+    """Resolve the catalog's prices of a region: the operator's typical day, or the flat price.
+
+    In China the multipliers of the province spread the flat price over the day, where they are complete. Raises MissingFigure when
+    the region has no price at all.
+    """
+    clock, ledger = context.clock, context.ledger
     if region.get("price_profile") is not None:
         figure = ledger.figure("regions", region.name, "price_profile")
         reason = Message.of("resolve.typical_day_of_operator_s", year=str(figure.date)).text()
+        scope = ("energy", region.name, "*")
         ledger.assume(f"{path}.electricity_price", figure.printed, figure.unit, reason, scope)
         market = np.array([context.convert((value, figure.unit[:3])) for value in _values(figure)])
-        return clock.repeated(market + (0.0 if site.delivery is not None else _known_delivery(context, region, path)))
+        return _Priced(clock.repeated(market), contents_of(region, "price_profile"), of_market=True)
     province = region.words("tariff") if region.words("export_zone") == "CN" else ""
     if province and _is_complete(tariff := ledger.catalog.get("tariffs", province)):
         reason = _averaged(Message.of("resolve.multipliers_of_tariff").text(), clock)
         return _tariff_by_hour(context, tariff, reason, region, path)
-    return np.full(clock.hours, _flat_price(context, region, path, "resolve.flat_for_all_hours"))
+    price, contents = _flat_price(context, region, path, "resolve.flat_for_all_hours")
+    return _Priced(np.full(clock.hours, price), contents)
 
 
 def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: str) -> Floats:
@@ -103,22 +119,6 @@ def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: st
     reason = Message.of("resolve.yearly_mean_for_all_hours").text()
     ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, reason, scope)
     return np.full(clock.hours, figure.number)
-
-
-def _known_delivery(context: ResolveContext, region: Record, path: str) -> float:
-    """Return the catalog's charge for delivery on top of the region's market price [currency/J]; 0 where it has none."""
-    if region.get("electricity_delivery") is None:
-        return 0.0
-    figure = context.ledger.figure("regions", region.name, "electricity_delivery")
-    where, scope = f"{path}.delivery", ("energy", region.name, "*")
-    context.ledger.assume(
-        where,
-        figure.printed,
-        figure.unit,
-        Message.of("resolve.on_top_of_market_price", source=figure.note).text(),
-        scope,
-    )
-    return context.price(figure)
 
 
 def _values(figure: Figure) -> tuple[float, ...]:
@@ -157,19 +157,24 @@ def _read(context: ResolveContext, hourly: Hourly, given: Series, column: str, p
         ) from None
 
 
-def _flat_price(context: ResolveContext, region: Record, path: str, use: str) -> float:
-    """Resolve the region's flat price [currency/J]; in China the national mean stands in for a missing one. `use`: code of what it serves as."""
+def _flat_price(context: ResolveContext, region: Record, path: str, use: str) -> tuple[float, dict[str, str]]:
+    """Resolve (flat price of a region [currency/J], its contents); in China the national mean stands in for a missing one.
+
+    `use`: code of the words for its use.
+    """
     ledger, as_what = context.ledger, Message.of(use).text()
     if region.get("electricity_price") is None and region.words("export_zone") == "CN":
         figure = ledger.figure("defaults", "china_electricity_price", "value")
+        contents = contents_of(ledger.catalog.get("defaults", "china_electricity_price"))
         reason = Message.of("resolve.national_mean_stands_in", use=as_what).text()
     else:
         figure = ledger.figure("regions", region.name, "electricity_price")
+        contents = contents_of(region, "electricity_price")
         source = figure.note or figure.kind
         reason = Message.of("resolve.no_hourly_price", use=as_what, source=source).text()
     scope = ("energy", region.name, "*")
     ledger.assume(f"{path}.electricity_price", figure.printed, figure.unit, reason, scope)
-    return context.price(figure)
+    return context.price(figure), contents
 
 
 def _by_day(record: Record) -> dict[tuple[int, int], tuple[float | None, ...]]:
@@ -182,20 +187,35 @@ def _is_complete(record: Record) -> bool:
     return all(value is not None for values in _by_day(record).values() for value in values)
 
 
-def _tariff_by_hour(context: ResolveContext, record: Record, reason: str, region: Record, path: str) -> Floats:
-    """Look up a complete tariff's price at each hour of the period, in the site's local time."""
+def _tariff_by_hour(context: ResolveContext, record: Record, reason: str, region: Record, path: str) -> _Priced:
+    """Look up a complete tariff's price at each hour of the period, in the site's local time.
+
+    Multipliers float the part of the flat price that is paid for the purchase of energy: price = flat ((1 - share) + share multiplier).
+    """
     ledger, clock = context.ledger, context.clock
     bands = record.text.get("bands", ())
     names = {row[5] for row in bands} if isinstance(bands, tuple) else set()
     figures = [ledger.figure("tariffs", record.name, band) for band in sorted(names & set(record.figures))]
     days = _by_day(ledger.priced(record))
-    unit = figures[0].unit
-    if unit == "1":
-        scale = _flat_price(context, region, path, "resolve.flat_of_its_tariff")
-    else:
-        scale = context.convert((1.0, unit[:3]))
     zone = ZoneInfo(region.words("timezone"))
     local = [moment.astimezone(zone) for moment in clock.instants()]
-    prices = scale * np.array([days[moment.month, moment.weekday()][moment.hour] for moment in local])
+    values = np.array([days[moment.month, moment.weekday()][moment.hour] for moment in local])
+    unit = figures[0].unit
+    if unit == "1":
+        flat, contents = _flat_price(context, region, path, "resolve.flat_of_its_tariff")
+        share = _floating_share(context, record, region, path)
+        prices = flat * (1.0 - share + share * values)
+    else:
+        prices, contents = context.convert((1.0, unit[:3])) * values, contents_of(record)
     ledger.assume(f"{path}.tariff", record.name, "", reason, ("energy", region.name, "*"))
-    return clock.fold(prices, region.words("timezone"))
+    return _Priced(clock.fold(prices, region.words("timezone")), contents)
+
+
+def _floating_share(context: ResolveContext, record: Record, region: Record, path: str) -> float:
+    """Return the share of a flat price that multipliers float: the tariff's, else in China that of the purchase, else all."""
+    if record.get("floating_share") is not None:
+        return context.ledger.value("tariffs", record.name, "floating_share")
+    if region.words("export_zone") != "CN":
+        return 1.0
+    reason, scope = Message.of("electricity.purchase_floats").text(), ("energy", region.name, "*")
+    return context.ledger.default("china_purchase_share", f"{path}.tariff.floating_share", reason, scope)

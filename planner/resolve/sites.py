@@ -75,10 +75,11 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
     pue = _pue(context, place)
     building, hall_per_w_s = _building_and_hall(context, place)
     power = power_in_time(context, site, path, phases)
+    price_per_j, contents = price_by_hour(context, site, region, path)
     return SiteFacts(
         path=path,
         region=region.name,
-        price_per_j=price_by_hour(context, site, region, path),
+        price_per_j=price_per_j,
         carbon_kg_per_j=carbon_by_hour(context, site, region, path),
         pue=pue,
         facility_cost_per_w=context.convert((building, "USD")),
@@ -92,7 +93,8 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
         fails_with=site.zone or region.name,
         power_caps=tuple(sorted(set(site.power_caps), reverse=True)),
         cap_curve=measured_curve(context.ledger, f"{path}.power_caps") if site.power_caps else None,
-        electricity=electricity_facts(context, site, region, path, money),
+        contents=contents,
+        electricity=electricity_facts(context, site, region, path, money, contents),
         from_s=site_from_s(context, site, path),
         hall_per_w_s=hall_per_w_s,
         storage_bytes_per_s=math.inf if site.storage_bandwidth is None else site.storage_bandwidth,

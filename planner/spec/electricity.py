@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, WrapValidator, model_validator
 
+from catalog.contents import PARTS, SEPARATE, STATES
 from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import (
@@ -32,6 +33,41 @@ PeakPriceOrTariff = Annotated[
     PlainSerializer(lambda value: value),  # as it was read: a price, or the word
     WithJsonSchema({"type": "string", "examples": ["15 USD/kW-month", TARIFF]}),
 ]
+
+
+def _part(example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "examples": [*STATES, example]})
+
+
+_STATE_OR_PRICE = WrapValidator(lambda value, read: value if value in STATES else read(value))
+_AS_READ = PlainSerializer(lambda value: value)
+PartPrice = Annotated[EnergyPrice, _STATE_OR_PRICE, _AS_READ, _part("0.03 USD/kWh")]
+PartPeakPrice = Annotated[PeakPrice, _STATE_OR_PRICE, _AS_READ, _part("15 USD/kW-month")]
+
+
+class Contents(Block):
+    """What the price of electricity at a site contains. Each part is "included" in the price, "separate" (the catalog's figure for the region is due on
+    top) or "unknown", or states the figure that is due on top. Parts that are left out keep the contents that are known of the price: a price in the
+    spec contains all but the charges that stand beside it, a file holds a market's price of energy, and records of the catalog state theirs."""
+
+    energy: Literal["included", "unknown"] | None = None
+    """The energy itself."""
+    delivery: PartPrice | None = None
+    """Networks, losses and supply."""
+    demand: PartPeakPrice | None = None
+    """Charges on the largest power of each month; a figure needs the block `electricity`."""
+    levies: PartPrice | None = None
+    """Taxes and levies that are not refunded."""
+
+    def states(self) -> dict[str, str]:
+        """Return the state of each part that is stated; a figure is separate."""
+        stated = {part: getattr(self, part) for part in PARTS}
+        return {part: SEPARATE if isinstance(value, tuple) else value for part, value in stated.items() if value}
+
+    def amount(self, part: str) -> tuple[float, str] | None:
+        """Return the figure of a part, None where none is stated."""
+        value = getattr(self, part)
+        return value if isinstance(value, tuple) else None
 
 
 class Hourly(Block):
@@ -74,9 +110,19 @@ class PowerPurchase(Block):
     """Mean output over capacity; the catalog's assumption for a solar plant and 1 for a flat one if omitted."""
     carbon: CarbonIntensity = 0.0
     """Carbon intensity of the energy that is taken."""
+    kind: Literal["on-site", "grid", "financial"] = "grid"
+    """"grid": through the connection and the meter, so that delivery, levies and demand charges are due on its energy; "on-site": behind the meter;
+    "financial": energy is bought from the grid, and the contract pays or takes the difference from the market's price on all that is produced."""
+    sale_fee: EnergyPrice | None = None
+    """Fee at which energy that is produced and not taken is sold at the market's price of the hour, where the site's price is that of a market; if
+    omitted, it is curtailed."""
 
     @model_validator(mode="after")
     def _consistent(self) -> PowerPurchase:
+        if self.pays == "taken" and (self.kind == "financial" or self.sale_fee is not None):
+            raise ValueError(Message.of("electricity.taken_has_no_surplus").text())
+        if self.kind == "financial" and self.sale_fee is not None:
+            raise ValueError(Message.of("electricity.financial_has_no_surplus").text())
         if self.least is not None and self.least > self.capacity:
             raise ValueError(Message.of("spec.least_is_more_than_capacity").text())
         if self.capacity_factor is not None and isinstance(self.profile, Profile):

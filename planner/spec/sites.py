@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from catalog.contents import SEPARATE
 from planner.messages import Message
 from planner.spec.base import SOME
-from planner.spec.electricity import Electricity, HourlyFile
+from planner.spec.electricity import Contents, Electricity, HourlyFile
 from planner.spec.fabrics import DEFAULT_FABRICS, FabricName
 from planner.spec.facility import Assurance, Hall
 from planner.spec.phases import SiteInTime
@@ -43,7 +44,10 @@ class Site(Assurance, Hall, SiteInTime):
     tariff: Name | None = None
     """A time-of-use tariff of the catalog."""
     delivery: EnergyPrice | None = None
-    """Delivery charge on top of every hour's price; if omitted, the catalog's where the price is that of the operator's market, none otherwise."""
+    """Charge on top of every hour's price for delivery, and for demand and levies unless they are stated apart; if omitted, the catalog's for the
+    region where the price is that of a market, the user's own hourly file included."""
+    contents: Contents | None = None
+    """What the price contains, and what is due on top."""
     hourly: HourlyFile | None = None
     """Hourly price, carbon intensity or both from a CSV file."""
     power_caps: Annotated[list[Annotated[Real, Field(ge=0.3, lt=1)]], Field(max_length=5)] = []
@@ -69,3 +73,18 @@ class Site(Assurance, Hall, SiteInTime):
         if tariff is not None and known.data.get("electricity_price") is not None:
             raise ValueError(Message.of("spec.give_electricity_price_or_tariff").text())
         return tariff
+
+    @model_validator(mode="after")
+    def _each_part_once(self) -> Site:
+        stated = {} if self.contents is None else self.contents.states()
+        if self.delivery is not None and stated.get("delivery"):
+            raise ValueError(Message.of("electricity.delivery_stated_twice").text())
+        charge = None if self.electricity is None else self.electricity.demand_charge
+        if charge is not None and stated.get("demand", SEPARATE) != SEPARATE:
+            raise ValueError(Message.of("electricity.demand_stated_twice").text())
+        if self.contents is not None and self.contents.amount("demand") is not None:
+            if charge is not None:
+                raise ValueError(Message.of("electricity.demand_stated_twice").text())
+            if self.electricity is None:
+                raise ValueError(Message.of("electricity.demand_needs_meter").text())
+        return self

@@ -9,6 +9,7 @@ from typing import Any
 from planner.problem.facts import REDUCED, ResolvedSpec
 from planner.verify.amounts import check_amounts
 from planner.verify.checked_plan import CheckedPlan
+from planner.verify.claims.contents import ContentsCheck, check_price_contents
 from planner.verify.claims.looser import check_looser
 from planner.verify.claims.objective import check_objective
 from planner.verify.claims.record import check_assumptions
@@ -75,6 +76,7 @@ def check_prices(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
     """Check the level of every price; with another catalog the figures are those that the plan recorded, so there is nothing to check."""
     if plan.same_figures:
         PriceCheck(plan, overlays).run()
+        ContentsCheck(plan, overlays).run()
 
 
 def check_robustness(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
@@ -173,6 +175,7 @@ CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (
     ("quality", _check_quality),
     ("preemptions", lambda plan: InterruptionCheck(plan).run()),
     ("cost_lines", check_amounts),
+    ("price_contents", check_price_contents),
     ("phases", _check_phases),
     ("limits", check_limits),
     ("objective", check_objective),

@@ -28,11 +28,23 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class _Contract:
-    """Energy of a contract, without and with discount, and the capacity that the plan states."""
+    """Energy that is taken of a contract, its discounted cost, and the capacity that the plan states."""
 
     capacity_w: float
     taken_j: float = 0.0
-    paid_j: float = 0.0  # energy that is paid for, discounted
+    produced_j: float = 0.0
+    cost: float = 0.0  # discounted: energy that is paid for and its delivery, less sales
+
+    def add(self, facts: ContractFacts, hour: int, delivered_w: float, seconds: float, weight: float) -> float:
+        """Add a slot of `seconds`, `weight` with the discount, and return the power that the plan may take in it [W]."""
+        output_w = float(facts.share[hour]) * self.capacity_w
+        self.taken_j += delivered_w * seconds
+        self.produced_j += output_w * seconds
+        self.cost += facts.price_per_j * (output_w if facts.pays_produced else delivered_w) * weight
+        self.cost += facts.delivered_per_j * delivered_w * weight
+        if facts.market_per_j is not None:
+            self.cost -= float(facts.market_per_j[hour]) * (output_w - delivered_w) * weight
+        return 0.0 if facts.kind == "financial" else output_w
 
 
 class ElectricityCheck:
@@ -116,14 +128,14 @@ class ElectricityCheck:
         for name, value in (parts | {f"ppa_w.{n}": watts for n, watts in ppa_w.items()}).items():
             if not value >= 0:
                 report.say(f"{path}.{name}", "verify.negative", given=repr(value))
-        report.at_most(path, row["grid_w"], meter.connection_w, Message.of("verify.power_from_grid").text())
+        over_grid = sum(ppa_w[facts.name] for facts in meter.contracts if facts.kind == "grid")
+        from_grid = Message.of("verify.power_from_grid").text()
+        report.at_most(path, row["grid_w"] + over_grid, meter.connection_w, from_grid)
         seconds, weight = float(calendar.seconds[t]), float(calendar.seconds[t] * calendar.discount[t])
         for facts in meter.contracts:
-            contract, delivered = contracts[facts.name], ppa_w[facts.name]
-            output = float(facts.share[int(calendar.hour[t])]) * contract.capacity_w
+            hour, delivered = int(calendar.hour[t]), ppa_w[facts.name]
+            output = contracts[facts.name].add(facts, hour, delivered, seconds, weight)
             report.at_most(path, delivered, output, Message.of("verify.output_of", name=facts.name).text())
-            contract.taken_j += delivered * seconds
-            contract.paid_j += (output if facts.pays_produced else delivered) * weight
         return True
 
     def _add_grid(self, site: SiteFacts, rows: Sequence[Row], taken_j: float) -> None:
@@ -141,7 +153,7 @@ class ElectricityCheck:
     def _add_peaks(self, site: SiteFacts, meter: ElectricityFacts, rows: Sequence[Row]) -> None:
         """Add the demand charge of each peak."""
         for name, slots, worth in self._peaks(meter) if meter.demand_charge else ():
-            peak = max(rows[t]["grid_w"] for t in slots)
+            peak = max(_billed_w(meter, rows[t]) for t in slots)
             cost = peak * meter.demand_charge * worth
             self.costs["demand charge", site.region] += cost
             self._add(site, "peak", name, peak, "W", None, cost, None)
@@ -149,7 +161,7 @@ class ElectricityCheck:
     def _add_contract(self, site: SiteFacts, facts: ContractFacts, contract: _Contract, rows: Sequence[Row]) -> None:
         """Add a contract, and check its capacity: the smallest that suffices, where payment is by energy taken."""
         path, size = f"electricity {site.region}/ppa/{facts.name}", contract.capacity_w
-        cost, kg = facts.price_per_j * contract.paid_j, facts.carbon_kg_per_j * contract.taken_j
+        cost, kg = contract.cost, facts.carbon_kg_per_j * contract.taken_j
         self.costs["ppa", site.region] += cost
         self.carbon["ppa", site.region] += kg
         self._check_range(path, size, facts.least_w, facts.upper_w, Message.of("verify.capacity_contracted").text())
@@ -157,7 +169,8 @@ class ElectricityCheck:
             shares = [float(facts.share[int(hour)]) for hour in self.problem.calendar.hour]
             needed = [row["ppa_w"][facts.name] / share for row, share in zip(rows, shares, strict=True) if share > 0]
             self.report.equal(f"{path}.size", size, max(facts.least_w, *needed) if needed else facts.least_w)
-        self._add(site, "ppa", facts.name, size, "W", contract.taken_j, cost, kg)
+        energy_j = contract.produced_j if facts.kind == "financial" else contract.taken_j
+        self._add(site, "ppa", facts.name, size, "W", energy_j, cost, kg)
 
     def _add(
         self,
@@ -283,6 +296,12 @@ class ElectricityCheck:
             (peak_name(months, calendar.window[list(slots)], calendar.windows), list(slots), worth)
             for slots, (months, worth) in charged.items()
         ]
+
+
+def _billed_w(meter: ElectricityFacts, row: Row) -> float:
+    """Return the power that counts in peaks: what contracts deliver over the grid, and purchases unless their price holds demand charges."""
+    over_grid = sum(row["ppa_w"][facts.name] for facts in meter.contracts if facts.kind == "grid")
+    return float(over_grid + (row["grid_w"] if meter.purchases_peak else 0.0))
 
 
 def purchases_in(phase: PhaseFacts, storage: StorageFacts, horizon_s: float) -> int:

@@ -89,7 +89,12 @@ def _connections(plan: CheckedPlan) -> Iterator[LimitValue]:
     for site in plan.problem.sites:
         meter = site.electricity
         if meter is not None and math.isfinite(meter.connection_w):
-            bought = max(row["grid_w"] for row in plan.document["schedule"] if row["site"] == site.region)
+            over_grid = [contract.name for contract in meter.contracts if contract.kind == "grid"]
+            bought = max(
+                row["grid_w"] + sum(row["ppa_w"][name] for name in over_grid)
+                for row in plan.document["schedule"]
+                if row["site"] == site.region
+            )
             yield (
                 f"{meter.path}.connection",
                 Message.of("limit.connection", site=site.region).text(),

@@ -28,6 +28,7 @@ from planner.verify.claims.earlier import (
     made_by_another,
     recorded_figures,
     with_earlier_checkpoints,
+    with_earlier_contracts,
     with_earlier_engines,
 )
 from planner.verify.claims.record import check_record
@@ -129,4 +130,5 @@ def findings(problem: ResolvedSpec, document: Mapping[str, Any], overlays: Seque
 def _with_recorded_figures(document: Mapping[str, Any], overlays: Sequence[Path]) -> ResolvedSpec:
     """Resolve the plan's spec on the figures that the plan recorded, instead of today's catalog."""
     found = resolved(document, overlays, recorded_figures(document))
-    return with_earlier_checkpoints(with_earlier_engines(found, document), document)
+    found = with_earlier_contracts(with_earlier_engines(found, document), document)
+    return with_earlier_checkpoints(found, document)

@@ -13,6 +13,8 @@ Sets
 Data
     most_m         largest power from the grid [W]
     share_{c,t}    output of a contract over its capacity
+    passes_c       whether its energy passes the connection of the meter
+    counted_k      whether purchases from the grid count in a peak: 0 or 1
     eta_b          efficiency of a battery, one way
     step_t         length of a slot [s]
     least, upper   bounds on the capacity of contracts and on the energy and power of batteries
@@ -32,8 +34,8 @@ Objective
 Constraints
     metered        sum_{u at m} power_u n_u + sum_{p at m} power_p (x_{p,t} + v_{p,t}) + sum_b charge_{b,t}
                    = grid_{m,t} + sum_c taken_{c,t} + sum_b discharge_{b,t}    for each m, t
-    connection     grid_{m,t} <= most_m    for each m, t where most_m is finite
-    peak           grid_{m,t} <= peak_k    for each k, t in slots(k)
+    connection     grid_{m,t} + sum_{c passes} taken_{c,t} <= most_m    for each m, t where most_m is finite
+    peak           counted_k grid_{m,t} + sum_{c passes} taken_{c,t} <= peak_k    for each k, t in slots(k)
     produced       taken_{c,t} <= share_{c,t} contract_c    for each c, t
     modules        charge_{b,t} + discharge_{b,t} <= power_b    for each b, t: each module of a battery charges or discharges
     storable       stored_{b,t} <= energy_b    for each b, t
@@ -172,7 +174,7 @@ def _add_connections(program: Program, data: PlanData, meters: MeterData) -> Non
     slots = data.slots
     limited = np.flatnonzero(np.isfinite(meters.grid_upper_w))
     index = _pairs(len(limited), slots)
-    program.add_rows(
+    added = program.add_rows(
         "connection",
         -np.inf,
         np.repeat(meters.grid_upper_w[limited], slots),
@@ -181,17 +183,28 @@ def _add_connections(program: Program, data: PlanData, meters: MeterData) -> Non
         1.0,
         index=np.column_stack([meters.meter_site[limited][index[:, 0]], index[:, 1]]),
     )
+    _add_passing(program, meters, added.start, limited[index[:, 0]], index[:, 1])
 
 
 def _add_peaks(program: Program, meters: MeterData) -> None:
     peak, slot = np.nonzero(meters.peak_slot)
-    program.add_linking_rows(
+    grid = program.columns["grid"][meters.peak_meter[peak], slot]
+    added = program.add_linking_rows(
         "peak",
-        program.columns["grid"][meters.peak_meter[peak], slot],
+        np.where(meters.peak_grid[peak], grid, -1) if meters.peak_grid.size else grid,
         program.columns["peak"][peak],
         1.0,
         np.column_stack([peak, slot]),
     )
+    _add_passing(program, meters, added.start, meters.peak_meter[peak], slot)
+
+
+def _add_passing(program: Program, meters: MeterData, first: int, meter: Ints, slot: Ints) -> None:
+    """Count in rows from `first` on, one for each (meter, slot), what contracts take through the connection."""
+    for m in np.unique(meter):
+        rows = np.flatnonzero(meter == m)
+        for contract in meters.passing(int(m)):
+            program.add_entries(first + rows, program.columns["taken"][contract, slot[rows]], 1.0)
 
 
 def _add_contracts(program: Program, meters: MeterData) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import planner
+from catalog.contents import contents_of
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.formulate.electricity import charged_peaks
@@ -64,7 +65,7 @@ def spec(tiny):
         document["workloads"][0]["demand"] = demand
         document["sites"][0] |= site
         if hourly:
-            document["sites"][0]["hourly"] = "made-up.csv"
+            document["sites"][0] |= {"delivery": "0 USD/kWh", **site, "hourly": "made-up.csv"}
             document["series"] = {"made-up.csv": series()}
         return document
 
@@ -324,7 +325,7 @@ CSV = "timestamp_utc,price_usd_per_mwh,carbon_g_per_kwh\n" + "".join(
 
 def test_a_file_beside_the_spec_or_in_a_folder_is_found(tiny, tmp_path, capsys):
     document = tiny()
-    document["sites"][0]["hourly"] = "hours.csv"
+    document["sites"][0] |= {"hourly": "hours.csv", "delivery": "0 USD/kWh"}
     (tmp_path / "spec.json").write_text(json.dumps(document))
     assert main(["check", str(tmp_path / "spec.json")]) == 3
     assert 'sites[0].hourly: "hours.csv" is neither beside the spec' in capsys.readouterr().err
@@ -345,7 +346,7 @@ def test_blank_hours_are_an_error_unless_filled(tiny):
     lines = CSV.splitlines()
     lines[10] = lines[10].split(",")[0] + ",,"
     document = tiny()
-    document["sites"][0]["hourly"] = "hours.csv"
+    document["sites"][0] |= {"hourly": "hours.csv", "delivery": "0 USD/kWh"}
     document["series"] = {"hours.csv": read_series("\n".join(lines).encode())}
     with pytest.raises(
         SpecError, match='1 hours are blank, the first is 01-01 09:00 UTC; complete the file, or write "fill": "linear"'
@@ -480,14 +481,16 @@ def test_a_dispatch_says_what_a_fleet_too_small_leaves_undone(spec, monkeypatch)
 
 
 def test_the_demand_charge_of_a_tariff(tiny):
-    """The first complete tariff of the catalog that has one: it is charged on the peak of every month."""
+    """The first complete tariff of the catalog that leaves one apart: it is charged on the peak of every month."""
     from catalog.lookup import shipped_catalog
 
     catalog = shipped_catalog()
     name = next(
         n
         for n in catalog.names("tariffs")
-        if (r := catalog.get("tariffs", n)).get("demand_charge") is not None and r.words("status") == "complete"
+        if (r := catalog.get("tariffs", n)).get("demand_charge") is not None
+        and r.words("status") == "complete"
+        and contents_of(r)["demand"] == "separate"
     )
     document = tiny()
     document["sites"][0] |= {"tariff": name, "electricity": {"demand_charge": "tariff"}}

@@ -17,7 +17,7 @@ SPEC: dict[str, Any] = {
         "lengths": {"input": 500, "output": 100}, "origins": [{"region": "us-virginia", "share": 1}], "precision": ["fp8"],
         "disaggregation": "never",
     }],
-    "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "hourly": "h.csv", "power": "1 MW"}],
+    "sites": [{"region": "us-virginia", "systems": ["DGX H100"], "hourly": "h.csv", "delivery": "0 USD/kWh", "power": "1 MW"}],
     "offers": [{"system": "DGX H100", "how": "buy", "price": "10000 USD"}],
     "simplicity": {"within": 0}, "solver": {"gap": 1e-6},
 }  # fmt: skip

@@ -133,7 +133,7 @@ def spec_of(case: dict[str, Any]) -> dict[str, Any]:
     ]
     if case["electricity"]:
         store = {"energy": "2 MWh", "power": "1 MW", "energy_price": "200 USD/kWh"}
-        sites[0] |= {"electricity": {"battery": store, "demand_charge": "10 USD/kW-month"}}
+        sites[0] |= {"delivery": "0.03 USD/kWh", "electricity": {"battery": store, "demand_charge": "10 USD/kW-month"}}
     if case["limits"] == "power":
         sites[0]["power"] = "25 kW"
     document: dict[str, Any] = {

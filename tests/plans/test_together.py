@@ -202,7 +202,8 @@ def everything(robust=False):
             },
         ],
         "sites": [
-            site("us-virginia") | {"electricity": {"demand_charge": "15 USD/kW-month", "battery": BATTERY}},
+            site("us-virginia")
+            | {"delivery": "0.03 USD/kWh", "electricity": {"demand_charge": "15 USD/kW-month", "battery": BATTERY}},
             site("us-ohio"),
         ],
         "offers": [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}],

@@ -231,7 +231,7 @@ class Reference:
                 *((b, len(m.battery_meter)) for b in ("charge", "discharge", "stored")),
             ):
                 for i, t in itertools.product(range(size), T):
-                    add(block, i, t, high=m.grid_upper_w[i] if block == "grid" else np.inf)
+                    add(block, i, t)
 
     # --- rows
 
@@ -431,9 +431,21 @@ class Reference:
                         (("discharge", b, t), step[t] / eta),
                     ]
                 )
+            over_grid = [
+                [
+                    (("taken", c, t), 1.0)
+                    for c in range(len(m.contract_passes))
+                    if m.contract_passes[c] and m.contract_meter[c] == i
+                ]
+                for i in range(len(m.meter_site))
+            ]
+            for i, most in enumerate(m.grid_upper_w):
+                if np.isfinite(most):
+                    table.at_most([(("grid", i, t), 1.0), *over_grid[i]], most)
             for k, i in enumerate(m.peak_meter):
                 if m.peak_slot[k, t]:
-                    table.at_most([(("grid", i, t), 1.0), (("peak", k), -1.0)])
+                    counted = 1.0 if not m.peak_grid.size or m.peak_grid[k] else 0.0
+                    table.at_most([(("grid", i, t), counted), *over_grid[i], (("peak", k), -1.0)])
 
     def _lines(self):
         """Streams over their ways; the weights by the cuts that they must cross to reach each place that holds them."""

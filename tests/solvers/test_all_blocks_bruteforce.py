@@ -167,6 +167,7 @@ def meter_block(rng, sites, slots):
         grid_cost={"cost": table(M, slots, low=-3), "carbon_kg": table(M, slots)},
         peak_meter=of(), peak_slot=table(1, slots, high=1) > 0, peak_cost={"cost": table(1, low=1, high=4)},
         contract_meter=of(), contract_least_w=upper_c * owed, contract_upper_w=upper_c, contract_share=table(1, slots, high=4) / 4,
+        contract_passes=np.array([chance(0.5)]), peak_grid=np.array([chance(0.7)]),
         contract_cost={"cost": table(1, high=3)}, taken_cost={"cost": table(1, slots, high=2), "carbon_kg": table(1, slots, high=1)},
         battery_meter=of(), battery_least_j=upper_j * sized, battery_upper_j=upper_j, battery_least_w=upper_w * sized, battery_upper_w=upper_w,
         battery_efficiency=table(1, low=2, high=4) / 4, battery_energy_cost={"cost": table(1, high=2) / 2}, battery_power_cost={"cost": table(1, high=2) / 2})  # fmt: skip
@@ -232,6 +233,8 @@ RELAXED = {
     "peak": within("meters", peak_slot=np.zeros_like),
     "contract": within("meters", contract_upper_w=lambda watts: watts + 1),
     "least contract": within("meters", contract_least_w=np.zeros_like),
+    "way of a contract": within("meters", contract_passes=np.zeros_like),
+    "purchases in a peak": within("meters", peak_grid=np.zeros_like),
     "output": within("meters", contract_share=lambda share: np.minimum(share + 0.25, 1.0)),
     "restart": lambda d: replace(d, point_restart_s=d.point_restart_s / 2),
     "storage": lambda d: replace(d, site_storage=d.site_storage + 1),

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from planner.plan.rows.fleet import Deployment, Fabric, FacilityRow, FleetRow, KvTier, Owned, Packed, StorageRow
 from planner.plan.rows.framing import Assumption, Diagnosis, FactRow, Objective, Provenance
-from planner.plan.rows.money import CostLine, Limit, Meter, Phase, Totals
+from planner.plan.rows.money import CostLine, Limit, Meter, Phase, PriceContents, Totals
 from planner.plan.rows.quality import Dispatch, Looser, Postponed, Quality, RunnerUp, Simplicity
 from planner.plan.rows.robust import Confidence, ConfidenceGain, NotRobust, Robustness
 from planner.plan.rows.time import ClosedLoop, Failure, Line, PreemptionRow, Slot, SlotRoute, Spread, Stream
@@ -129,6 +129,10 @@ class PlanDocument(TypedDict):
     electricity: NotRequired[list[Meter]]
     """With `electricity` at a site: purchases (`grid`), the charged `peak` of each month, contracts (`ppa`) and `battery` with `size`, `unit`,
     `energy_j` over the horizon, `cost`, `carbon_kg`."""
+    price_contents: NotRequired[list[PriceContents]]
+    """For each site of whose price of electricity a part is unknown: `energy`, `delivery`, `demand` and `levies`, each included, separate or unknown,
+    the mean price, what industry pays there on average with all of them (`industrial_per_j`, its figure in `industrial_source`), `energy_j` bought
+    from the grid, `cost` of the plan, and `cost_at_industrial`, the cost of the same plan at that average."""
     phases: NotRequired[list[Phase]]
     """Only where the spec has phases; for each: `name`, `start`, `end`, `windows`, `capital` (purchase price of the systems and fabric delivered in
     it), `paid` (all payments in it, undiscounted, see docs/phases.md; null where electricity is a decision), `residual` (value of these purchases

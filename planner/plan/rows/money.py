@@ -79,6 +79,23 @@ class Meter(TypedDict):
     carbon_kg: Number | None
 
 
+class PriceContents(TypedDict):
+    """State what the price of electricity at a site holds, where a part is unknown, and the plan's cost at what industry pays there."""
+
+    path: Text
+    site: Text
+    energy: Text
+    delivery: Text
+    demand: Text
+    levies: Text
+    price_per_j: Number
+    industrial_per_j: Number
+    industrial_source: Text
+    energy_j: Number
+    cost: Number
+    cost_at_industrial: Number
+
+
 class Totals(TypedDict):
     """Sum cost, carbon, energy at the meter, tokens, chips and peak power over the plan."""
 

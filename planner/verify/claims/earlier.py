@@ -10,6 +10,7 @@ from typing import Any
 from models.formats import checkpoint_of
 from models.serving.constants import factor_names
 from models.transformer.architecture import Architecture
+from planner.problem.electricity import ON_SITE
 from planner.problem.engine import EngineSettings
 from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import LABELS
@@ -37,7 +38,7 @@ def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
     Factors of engines and chip generations are 1 where the plan recorded other constants of serving but not these, that of a generation on MoE
     layers what it recorded for all layers, and one law for recorded graphs and kernels started one by one; delivery of electricity costs
-    nothing where it recorded none.
+    nothing where it recorded none, and its prices hold what they were taken to hold.
     """
     dated = any(row["path"] == GROWTH for row in document["provenance"])  # else building costs stood as they were
     found = {
@@ -71,6 +72,41 @@ def _neutral(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
     for site in document["spec"]["sites"]:
         path = f"regions/{site['region']}/electricity_delivery"
         yield path, {"value": 0.0, "unit": "USD/kWh", "note": NOT_THEN}
+    if not _states_contents(document):
+        yield from _without_contents(document)
+
+
+def _states_contents(document: Mapping[str, Any]) -> bool:
+    """Tell whether a plan says what its prices of electricity hold; the same releases tell contracts on site from others."""
+    return any(row["path"].endswith(".contents") for row in document["assumptions"])
+
+
+def with_earlier_contracts(problem: ResolvedSpec, document: Mapping[str, Any]) -> ResolvedSpec:
+    """Put every contract behind the meter, as releases did that knew no other kind."""
+    if _states_contents(document):
+        return problem
+    sites = []
+    for site in problem.sites:
+        if (meter := site.electricity) is not None:
+            behind = (replace(contract, kind=ON_SITE, delivered_per_j=0.0) for contract in meter.contracts)
+            site = replace(site, electricity=replace(meter, contracts=tuple(behind)))
+        sites.append(site)
+    return replace(problem, sites=tuple(sites))
+
+
+def _without_contents(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what takes prices of electricity as releases did that knew no contents: demand charges stood beside all, multipliers floated all."""
+    apart = {"delivery": "energy separate, delivery included", "price": "energy included, delivery unknown"}
+    texts = {name: f"{parts}, demand unknown, levies unknown" for name, parts in apart.items()}
+    for site in document["spec"]["sites"]:
+        for name, text in texts.items():
+            yield f"regions/{site['region']}/electricity_{name}_contents", {"value": text, "note": NOT_THEN}
+    yield "defaults/china_electricity_price/contents", {"value": texts["price"], "note": NOT_THEN}
+    share = {"value": 1.0, "unit": "1", "note": NOT_THEN}
+    yield "defaults/china_purchase_share/value", share
+    for row in document["assumptions"]:
+        if row["path"].endswith(".tariff"):
+            yield f"tariffs/{row['value']}/floating_share", share
 
 
 def with_earlier_engines(problem: ResolvedSpec, document: Mapping[str, Any]) -> ResolvedSpec:

@@ -43,12 +43,18 @@ class MeterData:
 
     peak_meter: Ints = field(default_factory=lambda: no_ints(0))
     peak_slot: Bools = field(default_factory=lambda: no_bools(0, 0))  # [N, T]
+    peak_grid: Bools = field(
+        default_factory=lambda: no_bools(0)
+    )  # [N] purchases from the grid count, too; all if empty
     peak_cost: Functionals = field(default_factory=dict)  # [N] per W
 
     contract_meter: Ints = field(default_factory=lambda: no_ints(0))
     contract_least_w: Floats = field(default_factory=lambda: no_floats(0))
     contract_upper_w: Floats = field(default_factory=lambda: no_floats(0))
     contract_share: Floats = field(default_factory=lambda: no_floats(0, 0))  # [C, T]
+    contract_passes: Bools = field(
+        default_factory=lambda: no_bools(0)
+    )  # [C] what is taken passes the connection; none if empty
     contract_cost: Functionals = field(default_factory=dict)  # [C] per W of capacity
     taken_cost: Functionals = field(default_factory=dict)  # [C, T]
 
@@ -70,6 +76,14 @@ class MeterData:
             self.taken_cost,
             self.battery_energy_cost,
             self.battery_power_cost,
+        )
+
+    def passing(self, meter: int) -> Ints:
+        """Return the contracts of a meter whose energy passes the connection."""
+        return (
+            np.flatnonzero((self.contract_meter == meter) & self.contract_passes)
+            if self.contract_passes.size
+            else no_ints(0)
         )
 
     def metered(self, sites: int) -> Bools:
@@ -119,6 +133,8 @@ class MeterData:
             "peak_slot": (peaks, slots),
             "contract_share": (contracts, slots),
         }
+        shapes |= {"contract_passes": (contracts,)} if self.contract_passes.size else {}
+        shapes |= {"peak_grid": (peaks,)} if self.peak_grid.size else {}
         shapes |= {f"contract_{name}": (contracts,) for name in ("least_w", "upper_w")}
         shapes |= {
             f"battery_{name}": (batteries,) for name in ("least_j", "upper_j", "least_w", "upper_w", "efficiency")

@@ -195,7 +195,10 @@ def metered(charge=10, battery=200, contract=40, power=100, life="10 years"):
         "power_price": f"{power} USD/kW",
         "life": life,
     }
-    return {"electricity": {"demand_charge": f"{charge} USD/kW-month", "battery": storage, "ppa": [base]}}
+    return {
+        "delivery": "0.03 USD/kWh",
+        "electricity": {"demand_charge": f"{charge} USD/kW-month", "battery": storage, "ppa": [base]},
+    }
 
 
 def test_each_payment_for_electricity_has_its_phase(spec):

@@ -43,7 +43,7 @@ def test_assumptions_name_components_that_exist(small_spec, tiny):
         "battery": {"energy": "1 MWh", "power": "1 MW", "energy_price": "60 USD/kWh", "power_price": "1 USD/kW"},
     }
     other = tiny(lines=[{"kind": "SD-WAN"}], porting=[{"family": "hopper", "cost": "1 USD"}])
-    other["sites"][0] |= {"colocation": "100 USD/kW-month", "electricity": meter}
+    other["sites"][0] |= {"colocation": "100 USD/kW-month", "delivery": "0.03 USD/kWh", "electricity": meter}
     for document in (small_spec, other):
         named = {scope[0] for row in resolve_document(document).assumptions for scope in row.scope}
         assert named <= lines

@@ -239,7 +239,7 @@ def test_sampled_prices_reach_an_override_with_a_range(tiny):
 def test_what_has_one_figure_only_says_so(tiny):
     """Lines and demand charges as the spec states them."""
     spec = tiny(
-        sites=[{"region": "us-virginia", "systems": ["DGX H100"], "electricity": {"demand_charge": "15 USD/kW-month"}}],
+        sites=[{"region": "us-virginia", "systems": ["DGX H100"], "delivery": "0.03 USD/kWh", "electricity": {"demand_charge": "15 USD/kW-month"}}],
         lines=[{"kind": "SD-WAN", "price": "750 USD/month"}], prices={"level": "high"},
     )  # fmt: skip
     told = reasons(spec)

@@ -41,7 +41,7 @@ def asked(tiny, tmp_path):
 
     def spec(days, **changes):
         (tmp_path / "price.csv").write_text(prices(days, lambda day, hour: 40 + day / 10 + hour), encoding="utf-8")
-        site = {"region": "us-virginia", "systems": ["DGX H100"], "hourly": "price.csv"}
+        site = {"region": "us-virginia", "systems": ["DGX H100"], "hourly": "price.csv", "delivery": "0 USD/kWh"}
         return with_series(tiny(horizon=HORIZON, sites=[site], **changes), [tmp_path])
 
     return spec

@@ -110,7 +110,13 @@ def meter() -> dict[str, Any]:
         "ppa": [{"name": "sun", "capacity": "100 kW", "price": "0.02 USD/kWh", "profile": "solar", "carbon": "10 g/kWh"}],
         "battery": {"energy": "200 kWh", "power": "50 kW", "energy_price": "60 USD/kWh", "power_price": "20 USD/kW", "life": "15 years"},
     }  # fmt: skip
-    site = {"region": "us-virginia", "systems": ["DGX H100"], "electricity": block, "hourly": "made-up.csv"}
+    site = {
+        "region": "us-virginia",
+        "systems": ["DGX H100"],
+        "electricity": block,
+        "hourly": "made-up.csv",
+        "delivery": "0 USD/kWh",
+    }
     horizon = {"calendar": "representative-days", "days": 2, "years": 1}
     return _tiny(300, sites=[site], horizon=horizon, series={"made-up.csv": series})
 

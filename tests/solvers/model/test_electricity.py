@@ -60,6 +60,7 @@ def problem(rng, objectives, least_price=-3):
         grid_cost={"cost": table(M, T, low=least_price), "carbon_kg": table(M, T)},
         peak_meter=peak, peak_slot=table(N, T, high=1) > 0, peak_cost={"cost": table(N, high=4)},
         contract_meter=contract, contract_least_w=np.where([chance(0.3) for _ in range(C)], upper_c, 0.0), contract_upper_w=upper_c,
+        contract_passes=np.array([chance(0.5) for _ in range(C)], dtype=bool), peak_grid=np.array([chance(0.7) for _ in range(N)], dtype=bool),
         contract_share=table(C, T, high=4) / 4, contract_cost={"cost": table(C, high=3)}, taken_cost={"cost": table(C, T, high=2), "carbon_kg": table(C, T, high=1)},
         battery_meter=battery, battery_least_j=np.where(given_size, upper_j, 0.0), battery_upper_j=upper_j,
         battery_least_w=np.where(given_size, upper_w, 0.0), battery_upper_w=upper_w, battery_efficiency=table(B, low=2, high=4) / 4,
@@ -157,6 +158,9 @@ CASES = {  # the derivation of each value stands beside it
     "a peak is paid for once": (alone(**PEAK), 1 + 4 + 10),
     "a peak keeps the battery small": (alone(**PEAK, **battery()), 1 + 4 + 10),  # moving x saves 3x and adds 10x
     "a contract of 1 W takes the load over": (alone(**contract()), 0),
+    "over the grid its power counts in the peak": (alone(**contract(), contract_passes=np.array([True]), **PEAK), 10),
+    "behind the meter it does not": (alone(**contract(), contract_passes=np.array([False]), **PEAK), 0),
+    "a peak of contracts leaves purchases out": (alone(**PEAK, peak_grid=np.array([False])), 1 + 4),
     "of what it produces": (alone(**contract(share=(1.0, 0.5))), 2),
     "at its price": (alone(**contract(price=3.0)), 3),
     "unless it is too dear": (alone(**contract(price=6.0)), 5),
