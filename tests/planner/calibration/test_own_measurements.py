@@ -123,12 +123,14 @@ def test_the_interval_of_a_figure_is_the_spread_of_further_runs(spec, tmp_path):
     plan = planner.solve(spec, overlays=[own], threads=1)
     assert verify_plan(plan, overlays=[own]) == []
     point = plan["workloads"][0]["points"][0]
-    ratio = {name: high / low for name, (low, high) in point["interval_80"].items()}
+    bounds = point["interval_80"]
+    ratio = {name: high / low for name, (low, high) in bounds.items() if high is not None}
     known = resolve_document(spec, [own]).constants.measured_serving
     assert ratio["tpot.p95"] == pytest.approx(np.exp(2 * 1.2816 * 0.1), rel=1e-6)
-    for name, label in (("ttft.p95", "ttft"), ("capacity", "throughput")):
-        low, high = known.bands["new_source", label]
-        assert ratio[name] == pytest.approx(high / low)
+    low, high = known.bands["new_source", "throughput"]
+    assert ratio["capacity"] == pytest.approx(high / low)
+    low, high = known.bands["new_source", "ttft"]  # which the load widens: without a bound near capacity
+    assert "ttft.p95" not in ratio or ratio["ttft.p95"] > high / low
     assert point["tier"] == "new_source"
     drawn = draw(with_robust(resolve_document(spec, [own])), 500, 1).serving["H100 SXM5 80GB"]["tpot"]
     assert np.std(np.log(drawn)) == pytest.approx(0.1, rel=0.1)

@@ -88,7 +88,7 @@ def test_a_batch_that_does_not_divide_is_answered_with_the_nearest_that_does():
         best_layouts(case, (), 1)
     [problem] = error.value.problems
     assert problem.path == "workload.batch_tokens" and "dp x micro_batch divides the 1,984 sequences" in problem.message
-    assert "the nearest batch that does has 2,048: 16777216 tokens" in problem.message
+    assert "the nearest batch that does has 2,048: 16,777,216 tokens" in problem.message
     nearest = {**case, "workload": {**workload, "batch_tokens": 16777216}}
     assert best_layouts(nearest, (), 1)[1]["legal"] > 0
     booked = resolve_case({**CASE, "workload": workload}).ledger.assumptions["workload.batch_tokens"]
