@@ -168,5 +168,5 @@ def test_a_deployment_saved_costs_no_more_than_stated_and_a_stated_band_alone_as
     many, few, fewest = (
         with_steps(within=0.49, **parts) for parts in ({"per_deployment": 0.0}, {"per_deployment": 0.49}, {})
     )
-    assert many["simplicity"]["deployments"] == 2 and many.objective["value"] < few.objective["value"]
+    assert many["simplicity"]["deployments"] > 1 and many.objective["value"] < few.objective["value"]
     assert few["simplicity"]["deployments"] == fewest["simplicity"]["deployments"] == 1

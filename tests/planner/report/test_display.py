@@ -78,7 +78,7 @@ def test_choices_travel_in_the_address_and_wrong_ones_do_not_count():
 
 def test_rates_of_the_spec_come_before_those_of_the_catalog():
     known = sources.rates({})
-    assert known["CNY"].date == "2024" and 6 < known["CNY"].per_usd < 8 and known["USD"] == Rate(1.0)
+    assert known["CNY"].date == "2026-10-09" and 6 < known["CNY"].per_usd < 8 and known["USD"] == Rate(1.0)
     stated = sources.rates(
         {"exchange": {"CNY": {"per_usd": 7.5}, "ABC": {"per_usd": "2"}, "XYZ": 3, "DEF": {"per_usd": "x"}}}
     )

@@ -55,7 +55,7 @@ def test_systems_at_work_are_replicas_times_systems_of_each():
     }
     plan = NS(
         problem=NS(calendar=NS(slots=2, window=np.array([0, 0]))), active={"p": [2.0, 5.0]}, points={"p": (row, NS(systems=[3.0]))},
-        held=defaultdict(lambda: [15.0]), document={"fleet": []}, at_most=lambda where, found, most, what: said.append((where, found, most)),
+        running=defaultdict(lambda: [15.0, 15.0]), document={"fleet": []}, at_most=lambda where, found, most, what: said.append((where, found, most)),
     )  # fmt: skip
     _check_installed(plan)
     assert said == [("schedule slot 0", 6.0, 15.0), ("schedule slot 1", 15.0, 15.0)]
