@@ -89,6 +89,7 @@ class _Descent:
         self._tried: list[_Tried] = []
         self._seen: set[bytes] = set()
         self._least: dict[int, float] = {}  # value, minimised, without a deployment when more were left
+        self._told_below = 0.0  # by which a trial over all deployments of the best plan tells less than that plan costs
         self._relaxation = Relaxation.of(data.divisible(), best.values, options)
 
     def found(self) -> Simplest:
@@ -96,9 +97,11 @@ class _Descent:
         self._descend(self._start())
         parts = parts_of(self._data, self._best.values)
         plan, chosen = self._best, parts
-        for _ in range(SETTINGS.finished):
+        for finished in range(SETTINGS.finished + 1):
             least = self._band.rank(parts.deployments, self._best.value)
             rungs = [tried for tried in self._tried if self._band.allows(tried.rung.value)]
+            if finished == SETTINGS.finished:  # then among the plans alone
+                rungs = [tried for tried in rungs if tried.plan is not None]
             tried = min(rungs, key=self._rank, default=None)
             if tried is None or self._rank(tried) > least:
                 plan, chosen = self._best, parts
@@ -129,7 +132,7 @@ class _Descent:
         if tried is None:
             return None
         if tried.trial.points is not None:
-            return self._narrowed(tried)
+            return self._narrowed(self._set_against_best(tried))
         self._trials = SETTINGS.solves
         ladder = self._relaxation.dropped_one_by_one(self._band.worst, self._limits())
         most, fewest, at = (
@@ -145,6 +148,16 @@ class _Descent:
                 fewest = at - 1
             at = (most + fewest + 1) // 2
         return tried
+
+    def _set_against_best(self, tried: _Tried) -> _Tried:
+        """Raise what trials tell by what the first one misses of the best plan: one slot shows fractions of systems that run by the slot."""
+        if self._data.hourly is not None:
+            self._told_below = max(self._band.sign * (self._best.value - tried.trial.value), 0.0)
+            tried.trial = self._raised(tried.trial)
+        return tried
+
+    def _raised(self, trial: Trial) -> Trial:
+        return replace(trial, value=trial.value + self._band.sign * self._told_below)
 
     def _narrowed(self, tried: _Tried) -> _Tried:
         """Try the deployments alone that the fullest slot of a trial uses; return the trial of fewest that is allowed."""
@@ -191,7 +204,7 @@ class _Descent:
         if trial is None:
             return None
         count = len(np.unique(self._data.deployments()[kept]))
-        self._tried.append(_Tried(kept, count, trial))
+        self._tried.append(_Tried(kept, count, self._raised(trial)))
         return self._tried[-1]
 
     def _alike(self, plan: Found, parts: Parts) -> tuple[Found, ...]:
