@@ -43,7 +43,9 @@ def running_systems(
     needed = (needed > 0)[form.data.holding_option] * covers
     on = np.where((needed.any(axis=1) & ~on.any(axis=1))[:, None], needed, on)
     running = np.where(hourly[:, None], on.astype(np.int64), running)
-    most = on.max(axis=1, initial=0.0).astype(np.int64)  # a program that counts them may hold more, as least numbers of systems ask
+    most = on.max(axis=1, initial=0.0).astype(
+        np.int64
+    )  # a program that counts them may hold more, as least numbers of systems ask
     return running, np.where(hourly, np.where(most > 0, np.maximum(most, count), 0), count)
 
 

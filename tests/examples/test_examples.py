@@ -155,9 +155,10 @@ def test_chinese_price_is_the_national_mean_times_the_multipliers_of_the_provinc
     problem = resolve(parse_spec(spec))
     guizhou = next(site for site in problem.sites if site.region == "cn-guizhou")
     mean = 0.632632 / KWH_J  # CNY/kWh of the catalog, in a plan in CNY
-    assert guizhou.price_per_j[19] == pytest.approx(0.4 * mean)  # 03:00 in China: valley
-    assert guizhou.price_per_j[0] == pytest.approx(1.0 * mean)  # 08:00: flat
-    assert guizhou.price_per_j.max() == pytest.approx(1.6 * mean)
+    floating = 0.65  # share of the price that the multipliers move: the purchase of energy
+    for hour, multiplier in ((19, 0.4), (0, 1.0)):  # 03:00 in China: valley; 08:00: flat
+        assert guizhou.price_per_j[hour] == pytest.approx((1 - floating + floating * multiplier) * mean)
+    assert guizhou.price_per_j.max() == pytest.approx((1 - floating + floating * 1.6) * mean)
     listed = {assumption.path for assumption in problem.assumptions}
     assert {"sites[1].electricity_price", "sites[1].tariff", "exchange.CNY.per_usd"} <= listed
 

@@ -38,7 +38,7 @@ def test_plan_prints_nothing_but_the_plan(flopwatt, files):
 def test_plan_in_every_format(flopwatt, files):
     page = flopwatt("plan", files / "tiny.json", "-q")
     assert page.code == OK and page.out.startswith("tiny\nCost ")
-    assert len(page.out.splitlines()) <= 45 and max(map(len, page.out.splitlines())) <= 100
+    assert len(page.out.splitlines()) <= 54 and max(map(len, page.out.splitlines())) <= 100
     for heading in (
         "What to buy or rent",
         "How it runs",

@@ -44,7 +44,7 @@ def test_the_page_is_one_page_and_full_is_all(flopwatt, small_plan, tmp_path):
     small_plan.save(there)
     page, full = flopwatt("show", there), flopwatt("show", there, "--full")
     assert page.code == full.code == OK and page.out.splitlines()[0] == small_plan["name"]
-    assert len(page.out.splitlines()) <= 45 < len(full.out.splitlines())
+    assert len(page.out.splitlines()) <= 54 < len(full.out.splitlines())
 
 
 def test_output_and_a_folder_of_tables_are_those_of_plan(flopwatt, files, stored, tmp_path):
