@@ -25,6 +25,7 @@ NO_NEWER_FIGURE_FOUND = {
     "offers/TPU v4 pod, on_demand, market/price", "offers/TPU v5e pod, on_demand, market/price", "offers/TPU v5p pod, on_demand, market/price",
     "offers/TPU v6e pod, on_demand, market/price", "offers/GCP a3-highgpu-8g, on_demand, us-iowa, us-central1/price",
     "defaults/software_per_system/value", "defaults/internet_egress_price/value", "defaults/china_electricity_price/value",
+    "defaults/industrial_electricity_price/value",
 }  # fmt: skip
 
 
