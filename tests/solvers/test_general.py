@@ -104,6 +104,8 @@ def test_placed_duals_keep_single_slots_from_earning():
         whole = structure_of(program, objective_vector(program, data), data.slots)
         relaxation = DualBound(whole)
         solved = solve_merged_lp(merge(program, whole, groups_of(whole, data.slots, 1)), 60.0)
+        if best(data) is None or solved is None:  # the draw has no solution
+            continue
         spread = solved.merged.spread_duals(solved.duals)
         duals = placed(whole, spread, np.ones_like(whole.cost))  # no column is without an upper bound
         reduced = whole.cost - whole.arrays.matrix.T @ duals
@@ -140,6 +142,8 @@ def test_a_dive_ends_with_whole_binaries():
         program = build(data)
         whole = structure_of(program, objective_vector(program, data), data.slots)
         found = solve_merged_lp(merge(program, whole, groups_of(whole, data.slots, 1)), 60.0)
+        if found is None:  # the draw has no solution
+            continue
         arrays = found.merged.arrays
         binary = arrays.integer & (arrays.lower >= 0) & (arrays.upper <= 1)
         at_once, in_time = (dive(found, np.ones(len(found.x), dtype=bool), lambda s=s: s) for s in (0.0, 60.0))
@@ -235,7 +239,7 @@ def test_failures_lack_nothing_beside_a_plan_and_all_without_systems():
 def test_slots_stay_apart_where_parts_needed_more():
     """Counts chosen again with such slots apart never make the plan dearer, and the bound stays below."""
     asked, better = replace(SETTINGS, first_stage_columns=1, bound_columns=2, searched_columns=0), 0
-    for seed in range(12):
+    for seed in range(36):
         data = problem(np.random.default_rng(seed), ("cost",))
         optimum = best(data)
         program = build(data)
