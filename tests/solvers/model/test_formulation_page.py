@@ -104,7 +104,7 @@ def programs() -> list[Program]:
         every = np.column_stack([np.arange(len(data.point_pool)), np.zeros(len(data.point_pool), dtype=int)])
         made += [with_scenarios(replace(data, ports=PortData(member=every, groups=1)))]
         made += [test_zone_failure.ported(rng, ("cost",)), test_zone_failure.chosen(rng, ("cost",), True)]
-    made.append(test_hourly.problem([1, 2, 1], 3.0, 1.0, start_cost=0.5, least=2))
+    made += [test_hourly.problem([1, 2, 1], 3.0, 1.0, start_cost=0.5, least=2), test_hourly.little_job()]
     return [build(data) for data in made]
 
 

@@ -136,15 +136,20 @@ def test_the_rows_by_hand():
     assert rows.of("installed", 1, 0) == ({"x[1,0]": 1, "on[1,0]": -1}, -np.inf, 0)
 
 
-def test_a_job_of_little_work_takes_its_systems_for_a_slot():
-    """One system for a billionth of an hour, in the second or third of three: a whole hour of it at 1, not a share that rounding loses."""
-    data = replace(
+def little_job():
+    """One system for a billionth of an hour, in the second or third of three, beside a workload."""
+    return replace(
         problem([1, 1, 1], 3.0, 1.0),
         point_job=np.array([-1, 0]),
         point_pool=np.array([0, -1]),
         job_work=np.array([1e-9]),
         job_window_mask=np.array([[False, True, True]]),
     )
+
+
+def test_a_job_of_little_work_takes_its_systems_for_a_slot():
+    """It pays a whole hour of its system at 1, not a share that rounding loses."""
+    data = little_job()
     assert Rows(data).of("worked", 0, 1) == ({"y[1]": 1, "on[1,1]": -1, "on[1,2]": -1}, -np.inf, 0)
     assert near(solve(data, EXACT).value, 3.0 + 1.0)
 
