@@ -10,14 +10,14 @@ from planner.report.page import one_page
 HOME = Path(__file__).resolve().parents[1]
 STORED = HOME / "planner" / "dashboard" / "data" / "mixed_fleet_plan.json"
 OPENS, CLOSES = "```text\nMixed fleet: ", "\n```\n"
-LAST_BLOCK_OF_README = "\n\nBinding limits"
+FIRST_BLOCK_LEFT_OUT = "\n\nLevelised cost"  # README.md ends before it
 DOCUMENTS = ("README.md", "docs/command-line.md")
 
 
 def with_page(document: str, text: str) -> str:
     """Return the text of a document with the page of the stored plan in place of the one that it shows."""
     page = one_page(load_plan(STORED)).rstrip("\n")
-    shown = page.partition(LAST_BLOCK_OF_README)[0] if document == "README.md" else page
+    shown = page.partition(FIRST_BLOCK_LEFT_OUT)[0] if document == "README.md" else page
     before, opening, rest = text.partition(OPENS)
     _, closing, after = rest.partition(CLOSES)
     if not opening or not closing:
