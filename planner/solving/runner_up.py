@@ -64,10 +64,16 @@ def runner_up_rows(
         }  # fmt: skip
         if site in best:
             margin, (_, row["system"], how), members = best[site]
-            row["how"], row["margin"] = how, margin
+            row["how"], row["margin"] = how, 0.0 if _does_as_well(form, margin, members) else margin
             row["words"] = _margin_words(form, how, margin, members, unit)
         rows.append(row)
     return [with_codes(row, "words") for row in rows]
+
+
+def _does_as_well(form: Formulation, margin: float, members: Sequence[int]) -> bool:
+    """Whether a margin is rounding beside what a system of the way costs or emits."""
+    functional = form.data.objective.functional
+    return functional in (COST, CARBON) and margin <= MARGIN_TOL * _own_amount(form, members, functional)
 
 
 def _margin_words(form: Formulation, how: str, margin: float, members: Sequence[int], unit: str) -> str:
@@ -75,9 +81,9 @@ def _margin_words(form: Formulation, how: str, margin: float, members: Sequence[
     functional = form.data.objective.functional
     if functional not in (COST, CARBON):
         return Message.of("runner_up.throughput", margin=f"{margin:.3g}").text()
-    own = _own_amount(form, members, functional)
-    if margin <= MARGIN_TOL * own:
+    if _does_as_well(form, margin, members):
         return Message.of("runner_up.as_well").text()
+    own = _own_amount(form, members, functional)
     code, less = (
         ("runner_up.carbon", show(margin, "kg")) if functional == CARBON else ("runner_up.cost", show(margin, unit))
     )
