@@ -28,8 +28,14 @@ def build_records(
     for place, content in ((ours, read_data(kind)), *blocks):
         if not isinstance(content, Mapping) or not isinstance(content.get(kind, []), list):
             continue
+        first: dict[str, int] = {}
         for i, entry in enumerate(content.get(kind, [])):
             at = place if place.whole else Place(f"{place.path}{kind}[{i}]", place.origin)
+            name = entry.get("name") if isinstance(entry, Mapping) else None
+            if isinstance(name, str) and first.setdefault(name_key(name), i) != i:
+                problems.append(
+                    (at.path, Wrong("catalog.stated_twice", name=name, first=f"{kind}[{first[name_key(name)]}]"))
+                )
             base = None
             if place is not ours and isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
                 base = records.get(index.get(name_key(entry["name"]), ""))

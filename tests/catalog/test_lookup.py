@@ -187,6 +187,13 @@ def test_a_later_overlay_wins(tmp_path):
     assert Catalog.load([tmp_path / "b.json", tmp_path / "a.json"]).get("chips", "H100").value("tdp_w") == 600
 
 
+def test_a_record_twice_in_one_file_is_refused(tmp_path):
+    twice = [{"name": "H100", "figures": {"tdp_w": "600 W"}}, {"name": "h100", "figures": {"tdp_w": "500 W"}}]
+    with pytest.raises(CatalogError) as error:
+        Catalog.load([overlay(tmp_path, {"chips": twice})])
+    assert 'chips[1]: chips[0] has named "h100" already' in str(error.value)
+
+
 def test_all_that_is_wrong_with_overlays_is_said_at_once(tmp_path):
     directory = overlay(
         tmp_path,
