@@ -3,8 +3,9 @@
 A kernel of bare PyTorch is not one of an engine, so its share of the peak replaces nothing. What counts is the difference from the share that
 is expected of the chip: that of the reference probes (record `probe_reference` of the catalog), times what the fit says of its generation
 beside theirs. Of the logarithm d of measured over expected the share w = t^2 / (t^2 + s^2) counts, where t is how far chips differ beyond what the
-fit knows of this one, and s how badly a kernel tells it: spread among engines, among the measurements, and, without a reference of the
-same chip, among chips. Only compute by format, attention, memory, launch and links move. Not here: own runs (`planner.calibration.fit`).
+fit knows of this one, and s how badly a kernel tells it: spread among engines, among the measurements, among probes of one chip on other
+machines (record `probe_repeat`), and, without a reference of the same chip, among chips. Only compute by format, attention, memory,
+launch and links move. Not here: own runs (`planner.calibration.fit`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from planner.problem.intervals import LABELS, Z80, relatives, seen_chips
 from planner.resolve.chip_rates import peak_flop_per_s, stated
 
 REFERENCE = "probe_reference"
+REPEAT = "probe_repeat"
 MOST = 1.02  # share of a published rate that a measurement may reach, for rounding of clocks and data sheets
 RATES = {"gemm": ("flop", "bytes"), "prefill attention": ("flop",), "read": ("bytes",), "gather": ("bytes",)}
 SIZES = {"gemm": ("m",), "all-reduce": ("bytes",)}
@@ -261,7 +263,9 @@ def _spreads(part: str, values: Sequence[float], chip: Record, catalog: Catalog,
         further = among if chip.name in relatives(catalog, seen) else max(chips, generations)
         own = math.hypot(MIN_PRIOR_SPREAD, further)
     scatter = statistics.stdev(map(math.log, values)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return own, math.hypot(engines, scatter, 0.0 if same else among)
+    record = catalog.get("constants", REPEAT)
+    repeat = record.value(part) if record.get(part) else 0.0
+    return own, math.hypot(engines, scatter, repeat, 0.0 if same else among)
 
 
 def narrowed(found: Sequence[Finding], chip: Record, catalog: Catalog, model: str) -> dict[str, float]:
@@ -368,9 +372,19 @@ def _figure(finding: Finding, value: float, source: str, unit: str, device: str)
     return calibrated_figure(value, source, unit, low, high, note)
 
 
-def reference_figures(document: Mapping[str, Any], chip: Record) -> dict[str, float]:
-    """Return what a reference probe says, as figures of the record `probe_reference`: medians by chip and part."""
-    return {f"{chip.name}|{part}": statistics.median(values) for part, values in shares(document, chip).items()}
+def reference_figures(documents: Sequence[Mapping[str, Any]], chip: Record) -> dict[str, float]:
+    """Return the figures of the record `probe_reference` by part: the geometric mean over probes of one chip of the median in each."""
+    return {f"{chip.name}|{part}": math.exp(statistics.fmean(logs)) for part, logs in _medians(documents, chip).items()}
+
+
+def repeat_figures(documents: Sequence[Mapping[str, Any]], chip: Record) -> dict[str, float]:
+    """Return the figures of the record `probe_repeat` by part [1]: standard deviation of ln(median) over probes of one chip."""
+    return {part: statistics.stdev(logs) for part, logs in _medians(documents, chip).items()}
+
+
+def _medians(documents: Sequence[Mapping[str, Any]], chip: Record) -> dict[str, list[float]]:
+    by_probe = [shares(document, chip) for document in documents]
+    return {part: [math.log(statistics.median(found[part])) for found in by_probe] for part in by_probe[0]}
 
 
 # -- shapes of an architecture -----------------------------------------------------------------------------------------

@@ -57,14 +57,29 @@ def few_rows(row):
 
 @pytest.mark.parametrize("name", ["h100_sxm", "h200_sxm"])
 def test_the_reference_figures_are_those_of_the_files(root, name):
-    document = json.loads((root / "benchmarks" / "probes" / f"{name}.json").read_text("utf-8"))
+    files = sorted((root / "benchmarks" / "probes").glob(f"**/{name}*.json"))
+    documents = [json.loads(path.read_text("utf-8")) for path in files]
     catalog = shipped_catalog()
-    chip = probes.chip_of(document, catalog, None, name)
+    chip = probes.chip_of(documents[0], catalog, None, name)
     record = catalog.get("constants", probes.REFERENCE)
-    for figure, value in probes.reference_figures(document, chip).items():
+    for figure, value in probes.reference_figures(documents, chip).items():
         assert record.value(figure) == pytest.approx(value, rel=1e-3)
-    told = json.dumps(document).lower()
+    if len(documents) > 1:
+        repeat = catalog.get("constants", probes.REPEAT)
+        for figure, value in probes.repeat_figures(documents, chip).items():
+            assert repeat.value(figure) == pytest.approx(value, rel=1e-2)
+    told = json.dumps(documents).lower()
     assert not any(word in told for word in ("hostname", "/home", "/work", "/root", "uuid"))
+
+
+def test_another_probe_of_the_same_chip_lies_in_the_interval(root):
+    """Four probes of one chip on two days: each factor of the others counts as 1 within three standard deviations."""
+    catalog = shipped_catalog()
+    for path in (root / "benchmarks" / "probes").glob("**/h200_sxm*.json"):
+        document = json.loads(path.read_text("utf-8"))
+        chip = probes.chip_of(document, catalog, None, path.name)
+        for finding in probes.findings(probes.shares(document, chip), chip, catalog):
+            assert abs(math.log(finding.factor)) < 3.0 * finding.spread, (path.name, finding)
 
 
 def test_the_reference_itself_changes_no_rate(tmp_path, reference):
@@ -85,7 +100,8 @@ def test_slow_memory_moves_memory_alone_and_by_its_share(tmp_path, reference):
     mean = sum(map(math.log, shares)) / len(shares)
     scatter = math.sqrt(sum((math.log(s) - mean) ** 2 for s in shares) / (len(shares) - 1) / len(shares))
     engines = shipped.get("constants", "serving_levels").value("tpot_engine")
-    counted = MIN_PRIOR_SPREAD**2 / (MIN_PRIOR_SPREAD**2 + engines**2 + scatter**2)
+    repeat = shipped.get("constants", probes.REPEAT).value("memory")
+    counted = MIN_PRIOR_SPREAD**2 / (MIN_PRIOR_SPREAD**2 + engines**2 + scatter**2 + repeat**2)
     assert ratio == pytest.approx(1.25**-counted, rel=2e-3)
     other = (chip_rates(c.get("chips", H200), "fp8", **NONE) for c in (shipped, catalog))
     assert next(other) == next(other)  # no other chip moves
