@@ -56,6 +56,7 @@ CHIPS = Schema(
             "whether it may be sold to China", ("barred", "licence", "domestic", "allowed", "unknown")
         ),
         "export_note": TextSpec("export status in the words of the source"),
+        "export_rule": TextSpec("source of the rule that bars it or asks for a licence"),
         "rent_note": TextSpec("where the rents come from"),
     },
 )

@@ -10,6 +10,7 @@ from catalog.errors import MissingFigure
 from catalog.exchange import usd_of_one
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
+from planner.facts.exports import export_rule, export_status
 from planner.limits.limit import UNLIMITED_SUPPLY, Limit, way
 from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, ServingFacts, exportable
@@ -18,6 +19,11 @@ from planner.resolve.ledger import Ledger
 from planner.resolve.systems import system_facts
 from planner.spec.changes import either
 from planner.spec.document import Edits, at
+
+
+DEVICE, SERVER, RACK = "device", "server", "rack"
+DEVICE_FORMS = ("module", "card", "board", "computer", "edge")
+SERVER_FORMS = ("", "node", "node part", "cloud node")
 
 
 def supply_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
@@ -83,16 +89,20 @@ def export_limits(document: Mapping[str, Any], problem: ResolvedSpec, catalog: C
     if len(licensable) > 1:
         choices.append(((path, [*held, *licensable]),))
     if document.get("offers") is not None:
+        kinds = {_kind(catalog, name) for name, _ in barred}
 
         def free(name: str) -> bool:
             chip = catalog.get("chips", catalog.get("systems", name).words("chip"))
-            return chip.text.get("export_cn") in ("domestic", "allowed")
+            return export_status(chip) in ("domestic", "allowed") and _kind(catalog, name) in kinds
 
         choices += [(("offers", [*document["offers"], way]),) for way in _catalog_ways(problem, catalog, free)]
     switch: Edits = (("limits.export_control", False),)
     systems, regions = [name for name, _ in barred], dict.fromkeys(barred.values())
     words = Message.of(
-        "limit.export_control_bars_from", systems=either(systems, "and"), sites=either(regions, "and")
+        "limit.export_control_bars_from",
+        systems=either(systems, "and"),
+        sites=either(regions, "and"),
+        rules=either(_export_rules(catalog, systems), "and"),
     ).text()
     yield Limit(
         "limits.export_control",
@@ -105,8 +115,12 @@ def export_limits(document: Mapping[str, Any], problem: ResolvedSpec, catalog: C
 
 
 def further_offers(problem: ResolvedSpec, catalog: Catalog) -> list[dict[str, str]]:
-    """List the offers of the catalog that the spec does not make, at the catalog's price, the cheapest system first."""
-    return _catalog_ways(problem, catalog, lambda system: True)
+    """List the offers of the catalog that the spec does not make, at the catalog's price, the cheapest system first.
+
+    Where only devices are on offer, none but devices.
+    """
+    devices = bool(problem.systems) and all(_kind(catalog, name) == DEVICE for name in problem.systems)
+    return _catalog_ways(problem, catalog, lambda system: not devices or _kind(catalog, system) == DEVICE)
 
 
 def nothing_fits(document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str], offer: Edits) -> Limit:
@@ -138,6 +152,19 @@ def _catalog_ways(problem: ResolvedSpec, catalog: Catalog, wanted: Callable[[str
             price = record.value("price") * usd * (1.0 if how == "buy" else YEAR_S)
             prices[system, how] = min(prices.get((system, how), math.inf), price)
     return [{"system": system, "how": how} for system, how in sorted(prices, key=prices.__getitem__)]
+
+
+def _kind(catalog: Catalog, system: str) -> str:
+    """Return how a system is sold, as one of three sizes: a device, a server, or what fills a rack and more."""
+    form = catalog.get("systems", system).words("form") if catalog.has("systems", system) else ""
+    return DEVICE if form in DEVICE_FORMS else SERVER if form in SERVER_FORMS else RACK
+
+
+def _export_rules(catalog: Catalog, systems: Collection[str]) -> list[str]:
+    """List the rules that bar systems, each with its date."""
+    chips = [catalog.get("chips", catalog.get("systems", name).words("chip")) for name in systems]
+    found = [catalog.source(rule) for rule in dict.fromkeys(map(export_rule, chips)) if rule]
+    return [f"{source.id} ({source.date})" for source in found] or [Message.of("limit.stated_status").text()]
 
 
 def _is_complete(catalog: Catalog, system: str) -> bool:

@@ -34,6 +34,8 @@ from planner.spec.workloads import Serving, Training, Workload
 FULL, REDUCED = "full", "reduced"
 FLEET = "fleet"  # a robust plan: the program with at least the fleet that was found
 
+EXPORT_ZONE_CHINA = "CN"  # zone of the export rules whose sites they bar chips from
+
 
 @dataclass(frozen=True, slots=True)
 class ScaleOut:
@@ -464,11 +466,11 @@ def racks_per_system(system: SystemFacts, site: SiteFacts, offer: OfferFacts) ->
 
 
 def exportable(system: SystemFacts, site: SiteFacts, limits: Limits) -> bool:
-    """Tell whether export control allows the system at the site (see docs/decisions/0016-export-control.md)."""
-    if not limits.export_control or site.export_zone != "CN":
+    """Tell whether export control allows the system at the site (see docs/decisions/0121-unknown-export-status.md)."""
+    if not limits.export_control or site.export_zone != EXPORT_ZONE_CHINA:
         return True
     licensed = system.chip in limits.licences or system.name in limits.licences
-    return system.export_cn in ("domestic", "allowed") or (system.export_cn == "licence" and licensed)
+    return system.export_cn in ("domestic", "allowed", "unknown") or (system.export_cn == "licence" and licensed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
         sites.append(api.site)
         offers.append(api.offer)
         systems[api.system.name] = api.system
-    add_facts(context, workloads, sites)
+    add_facts(context, workloads, sites, offers)
     _check_objective(context)
     _check_price_levels(context)
     _check_robust(context)

@@ -13,6 +13,7 @@ from catalog.similar import unlikeness
 from catalog.units import HOUR_S
 from models.training.constants import GEMM_FAMILIES
 from planner.errors import words_of
+from planner.facts.exports import export_status
 from planner.messages import Message
 from planner.problem.facts import NetworkFacts, OfferFacts, SiteFacts, SystemFacts
 from planner.resolve.chip_rates import (
@@ -106,7 +107,7 @@ def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
         power_w=power,
         idle_w=_idle_share(record, ledger) * power,
         embodied_kg=chips * _embodied_kg(chip.name, name, ledger),
-        export_cn=chip.words("export_cn") or "unknown",
+        export_cn=export_status(chip),
         block_scaled=tuple(name.strip() for name in (chip.words("block_scaled") or "").split(",") if name.strip()),
         attention8_flop_per_s=attention8_flop_per_s(chip.words("family") or "", rates.get("fp8")),
         host_bytes_per_s=link or 0.0,

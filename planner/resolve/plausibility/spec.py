@@ -6,19 +6,21 @@ from collections.abc import Iterator, Sequence
 
 from models.transformer.architecture import Architecture
 from planner.facts import Fact
-from planner.problem.facts import SiteFacts
+from planner.problem.facts import OfferFacts, SiteFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.context import ResolveContext
-from planner.resolve.plausibility.offers import catalog_price_facts, offer_facts, owned_facts
+from planner.resolve.plausibility.offers import catalog_price_facts, export_facts, offer_facts, owned_facts
 from planner.resolve.plausibility.records import record_facts
 from planner.resolve.plausibility.sites import money_facts, name_facts, site_facts
 from planner.resolve.plausibility.workloads import workload_facts
 from planner.resolve.workloads import ResolvedWorkloads
 
 
-def add_facts(context: ResolveContext, workloads: ResolvedWorkloads, sites: Sequence[SiteFacts]) -> None:
+def add_facts(
+    context: ResolveContext, workloads: ResolvedWorkloads, sites: Sequence[SiteFacts], offers: Sequence[OfferFacts]
+) -> None:
     """Note what in a spec is at odds with known figures, and how its prices were understood; what cannot be right becomes a problem."""
-    for fact in _facts(context, workloads, sites):
+    for fact in (*_facts(context, workloads, sites), *export_facts(context, sites, offers)):
         context.add_fact(fact)
 
 
