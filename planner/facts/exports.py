@@ -7,6 +7,7 @@ from catalog.units import TERA
 from planner.facts import Fact
 from planner.messages import Message
 
+CHINA = "CN"  # zone of sites that the rules are about
 UNKNOWN, LICENCE = "unknown", "licence"
 RULE = "BIS-2023"  # source of the threshold, with its date, in the catalog
 LICENSED_FROM = 4800.0  # total processing performance from which ECCN 3A090 covers a part of any market

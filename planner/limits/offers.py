@@ -20,7 +20,6 @@ from planner.resolve.systems import system_facts
 from planner.spec.changes import either
 from planner.spec.document import Edits, at
 
-
 DEVICE, SERVER, RACK = "device", "server", "rack"
 DEVICE_FORMS = ("module", "card", "board", "computer", "edge")
 SERVER_FORMS = ("", "node", "node part", "cloud node")

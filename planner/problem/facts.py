@@ -12,6 +12,7 @@ from models.formats import OPERAND_BITS, RECIPE_FORMATS, arithmetic_of, computes
 from models.roofline import AS_PUBLISHED, ChipRates, Reached
 from models.transformer.architecture import Architecture
 from planner.facts import Fact
+from planner.facts.exports import CHINA
 from planner.messages import Message
 from planner.problem.batches import rounded_batch
 from planner.problem.calendar import SAMPLED_DAYS, SLOTS_PER_DAY, TYPICAL_DAY, TYPICAL_DAYS, Calendar
@@ -33,8 +34,6 @@ from planner.spec.workloads import Serving, Training, Workload
 
 FULL, REDUCED = "full", "reduced"
 FLEET = "fleet"  # a robust plan: the program with at least the fleet that was found
-
-EXPORT_ZONE_CHINA = "CN"  # zone of the export rules whose sites they bar chips from
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,7 +466,7 @@ def racks_per_system(system: SystemFacts, site: SiteFacts, offer: OfferFacts) ->
 
 def exportable(system: SystemFacts, site: SiteFacts, limits: Limits) -> bool:
     """Tell whether export control allows the system at the site (see docs/decisions/0121-unknown-export-status.md)."""
-    if not limits.export_control or site.export_zone != EXPORT_ZONE_CHINA:
+    if not limits.export_control or site.export_zone != CHINA:
         return True
     licensed = system.chip in limits.licences or system.name in limits.licences
     return system.export_cn in ("domestic", "allowed", "unknown") or (system.export_cn == "licence" and licensed)

@@ -9,11 +9,11 @@ from catalog.errors import UnknownName
 from catalog.records import Record
 from catalog.units import YEAR_S
 from planner.facts import Fact, holdings
-from planner.facts.exports import UNKNOWN, export_status, unknown_status
+from planner.facts.exports import CHINA, UNKNOWN, export_status, unknown_status
 from planner.facts.offers import below_older, rent_below_older
 from planner.facts.prices import BUY, market, stated_price, worth_more_than_new
 from planner.facts.ranges import Known, beyond
-from planner.problem.facts import EXPORT_ZONE_CHINA, OfferFacts, SiteFacts
+from planner.problem.facts import OfferFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.spec.offers import Offer
 from planner.spec.quantities import offer_price
@@ -59,7 +59,7 @@ def catalog_price_facts(context: ResolveContext) -> Iterator[Fact]:
 
 def export_facts(context: ResolveContext, sites: Sequence[SiteFacts], offers: Sequence[OfferFacts]) -> Iterator[Fact]:
     """Note each offered system that may stand in China because no known rule bars it, where its status is unknown."""
-    china = [site.region for site in sites if site.export_zone == EXPORT_ZONE_CHINA]
+    china = [site.region for site in sites if site.export_zone == CHINA]
     for offer in offers if context.spec.limits.export_control else ():
         system = _system(context, offer.system)
         regions = [region for region in china if region in offer.prices]
