@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.units import DAY_S, show
+from catalog.units import DAY_S, HOUR_S, show
 from planner.facts import Fact
 from planner.facts.ranges import Known
 from planner.messages import Message
@@ -21,6 +21,7 @@ READERS = 10.0  # times slower than reading, at which a limit limits nothing
 TEXT = Known(0.0, 1e15, "all public text of people, 100T to 1,000T tokens (Villalobos et al., arXiv:2211.04325)")
 OPERATIONS = Known(0.0, 5e26 * 5**2, "largest run of 2025, 5e26 FLOP, growing 5-fold a year for two years (Epoch AI)")
 BATCH = Known(0.0, 15_360 * 4096, "largest batch of a published run, 62.9M tokens (DeepSeek-V3, arXiv:2412.19437)")
+PEOPLE, PEOPLE_SOURCE = 8.3e9, "United Nations, World Population Prospects 2024, for 2026"
 ACCEPTANCE = 0.9  # acceptance of a drafted token, the best published: 85 to 90 % (DeepSeek-V3, arXiv:2412.19437)
 
 
@@ -32,6 +33,21 @@ def beyond_the_world(path: str, tokens_per_s: float) -> Fact | None:
     return Fact(
         path, Message.of("load.beyond_the_world", given=show(tokens_per_s * DAY_S, "token"), times=times), NATION.source
     )
+
+
+def rate_of_users(path: str, at_once: float, per_user_s: float, mean_per_s: float) -> Fact:
+    """Echo users as a rate of requests: of the busiest hour, users at once times the rate of each, and on average over the day."""
+    message = Message.of(
+        "users.rate", at_once=at_once, per_hour=per_user_s * HOUR_S, peak=at_once * per_user_s, mean=mean_per_s
+    )
+    return Fact(path, message)
+
+
+def more_than_people(path: str, users: float) -> Fact | None:
+    """Name a number of users above that of people."""
+    if users <= PEOPLE:
+        return None
+    return Fact(path, Message.of("users.more_than_people", given=users, people=PEOPLE), PEOPLE_SOURCE)
 
 
 def no_limit(path: str, tpot_s: float) -> Fact | None:

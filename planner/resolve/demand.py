@@ -18,7 +18,7 @@ def demand_by_hour(demand: Demand, timezone: str, clock: Clock) -> Floats:
 
     A typical day has the offset of local time at the start of the horizon, and is the mean of all weekdays and months.
     """
-    profile = np.asarray(demand.profile or np.ones(SLOTS_PER_DAY), dtype=float)
+    profile = np.asarray(demand.hours or np.ones(SLOTS_PER_DAY), dtype=float)
     if not clock.whole_year:
         return local_to_utc(profile / profile.mean(), utc_offset_s(timezone, clock.start))
     return _by_instant(

@@ -27,6 +27,7 @@ from planner.spec.load.media import WAYS_TO_ENCODE, Encoding, Media
 from planner.spec.load.routing import Routing
 from planner.spec.load.scale_up import ScaleUp
 from planner.spec.load.sessions import Session
+from planner.spec.load.users import Users
 from planner.spec.phases import DemandInTime
 from planner.spec.quantities import (
     WHOLE,
@@ -68,7 +69,7 @@ def _an_hour_or_none(wait: float) -> float:
     return wait
 
 
-DEMANDS = ("requests_per_s", "output_tokens", "tasks_per_s", "sessions")
+DEMANDS = ("requests_per_s", "output_tokens", "tasks_per_s", "sessions", "users")
 """Keys of a serving demand, of which a spec states one."""
 WORK: Mapping[str, tuple[str, ...]] = {
     "serving": tuple(f"demand.{key}" for key in DEMANDS),
@@ -90,6 +91,8 @@ class Demand(DemandInTime):
     sessions: Annotated[Real, Field(gt=0, le=1e9)] | None = None
     """Sessions at work at once in the busiest hour, each of which begins its next task when its last one ends (closed loop); needs `session`. The
     plan finds the rate at which so many send calls."""
+    users: Users | None = None
+    """Users, of whom a share is at work at once; their requests are tasks where there is a `session`."""
     profile: Annotated[list[Annotated[Real, Field(ge=0, le=1e6)]], Field(min_length=24, max_length=24)] | None = None
     """Weights of the hours of a day, in any unit; flat if omitted."""
     week: Annotated[list[Annotated[Real, Field(ge=LEAST_WEIGHT, le=1e6)]], Field(min_length=7, max_length=7)] | None = (
@@ -105,10 +108,17 @@ class Demand(DemandInTime):
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
-        rates = (self.requests_per_s, self.output_tokens, self.tasks_per_s, self.sessions)
+        rates = (self.requests_per_s, self.output_tokens, self.tasks_per_s, self.sessions, self.users)
         if sum(rate is not None for rate in rates) != 1:
             raise ValueError(Message.of("spec.give_exactly_one_of_requests").text())
+        if self.users is not None and self.users.peak_hour is not None and self.profile is not None:
+            raise ValueError(Message.of("users.peak_hour_beside_profile").text())
         return self
+
+    @property
+    def hours(self) -> list[float] | None:
+        """Return the weights of the hours of a day: as stated, or of the users at once; None where the demand is flat."""
+        return self.profile or (None if self.users is None else self.users.weights())
 
     @field_validator("profile", mode="before")
     @classmethod
@@ -316,6 +326,9 @@ class Serving(Workload):
             return self.demand.requests_per_s
         if self.demand.tasks_per_s is not None and self.session is not None:
             return self.demand.tasks_per_s * self.session.calls
+        if self.demand.users is not None:
+            calls = 1.0 if self.session is None else self.session.calls
+            return self.demand.users.mean_requests_per_s(self.demand.profile) * calls
         return (self.demand.output_tokens or 0.0) / self.lengths.output
 
     def limits(self) -> list[LatencyLimit]:

@@ -166,6 +166,8 @@ def _by_origin(problem: ResolvedSpec, written: Sequence[Mapping[str, Any]]) -> l
                 demand["output_tokens"] = f"{spec.demand.output_tokens * origin.share:.9g} token/s"
             elif spec.demand.tasks_per_s is not None:
                 demand["tasks_per_s"] = spec.demand.tasks_per_s * origin.share
+            elif spec.demand.users is not None:
+                demand["users"] = {**demand["users"], "count": spec.demand.users.count * origin.share}
             result.append(
                 {
                     **workload,

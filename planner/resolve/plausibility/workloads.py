@@ -100,10 +100,24 @@ def _media(path: str, workload: AnyWorkload) -> Iterator[Fact]:
         yield from _known([encoder_of_another_size(place, encoder.parameters, encoder.layers, encoder.hidden)])
 
 
+def _users(path: str, workload: Serving) -> Iterator[Fact | None]:
+    """Say what rate the users of a workload come to, and compare their number with that of mankind."""
+    users = workload.demand.users
+    if users is None:
+        return
+    yield loads.rate_of_users(
+        path, users.count * users.share_at_once, users.requests_per_user_s,
+        workload.mean_requests_per_s / (1.0 if workload.session is None else workload.session.calls),
+    )  # fmt: skip
+    yield loads.more_than_people(f"{path}.count", users.count)
+
+
 def _serving(path: str, workload: Serving) -> Iterator[Fact | None]:
     """Compare demand, latency limits and drafts of a serving workload."""
     if workload.demand is not None:
         tokens = workload.prompt_tokens + workload.lengths.output
+        if workload.demand.users is not None:
+            yield from _users(f"{path}.demand.users", workload)
         yield loads.beyond_the_world(f"{path}.demand", workload.mean_requests_per_s * tokens)
     if workload.slo.tpot is not None:
         for percentile, limit in workload.slo.tpot.limits():
