@@ -37,5 +37,7 @@ def export_rule(chip: Record) -> str:
 
 def unknown_status(path: str, system: str, site: str, chip: Record) -> Fact:
     """Note an offered system whose status is not known, and which no known rule bars."""
-    arguments = {"system": system, "site": site, "performance": processing_performance(chip), "least": LICENSED_FROM}
-    return Fact(path, Message.of("export.unknown", **arguments), RULE)
+    message = Message.of(
+        "export.unknown", system=system, site=site, performance=processing_performance(chip), least=LICENSED_FROM
+    )
+    return Fact(path, message, RULE)
