@@ -14,6 +14,7 @@ from planner.money.components import COMPONENTS, component_words
 from planner.plan import Plan
 from planner.report.charts.fleet import fleet_rows
 from planner.report.locale import Words
+from planner.report.words import share_words
 from planner.spec.changes import spec_changes
 
 Row = dict[str, Any]
@@ -34,7 +35,7 @@ def difference_words(first: str, second: str, plans: Mapping[str, Plan], t: Word
     if abs(value - old) <= LEAST_SHARE * abs(old):
         said = [t("compare.equal", value=amount(old, unit, t), **names)]
     else:
-        share = f"{abs(value / old - 1):.2%}" if old else "–"
+        share = t.phrase(share_words(abs(value / old - 1), ".2%")) if old else "–"
         key = "compare.more" if value > old else "compare.less"
         said = [t(key, difference=amount(abs(value - old), unit, t), share=share, value=amount(old, unit, t), **names)]
         open_ = sum(abs(plan.document["bound"] - plan.value) for plan in (a, b) if plan.document["bound"] is not None)

@@ -12,6 +12,7 @@ from planner.errors import SpecError
 from planner.plan import Plan
 from planner.report.charts.frontier import TITLES, frontier_rows
 from planner.report.locale import Words
+from planner.report.words import share_words
 from planner.spec.changes import MISSING, spec_changes
 
 Row = dict[str, Any]
@@ -275,6 +276,6 @@ def surer(plan: Plan, t: Words) -> str:
         "hold.surer",
         share=f"{row['share']:.0%}",
         cost=amount(row["cost"], plan.document["spec"].get("currency", "USD")),
-        of=f"{row['cost'] / total:.1%}" if total else "–",
+        of=t.phrase(share_words(row["cost"] / total)) if total else "–",
         systems=more,
     )

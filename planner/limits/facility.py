@@ -9,7 +9,7 @@ from typing import Any
 
 from catalog.units import KILO, show
 from planner.limits.limit import Limit, of_the_spec
-from planner.messages import Message
+from planner.messages import Message, enumerated, named
 from planner.problem.facility import RackFacts
 from planner.problem.facts import (
     OfferFacts,
@@ -21,7 +21,6 @@ from planner.problem.facts import (
     permitted,
 )
 from planner.problem.limit_labels import rack_positions, rack_power
-from planner.spec.changes import either
 from planner.spec.document import Edits, at
 from planner.spec.facility import COOLING
 
@@ -54,8 +53,9 @@ def _hall(document: Mapping[str, Any], problem: ResolvedSpec, site: SiteFacts) -
         path, has = f"{site.path}.cooling", list(site.hall.cooling)
         more: tuple[Edits, ...] = tuple(((path, [*has, kind]),) for kind in helped)
         barred = [name for name, rack in racks.items() if not set(rack.cooling) & set(has)]
-        words = f"{site.region} cools by {either(has)} only"
-        words += f", which {either(barred, 'and')} cannot do with" if barred else ""
+        code = "limit.cooling_bars" if barred else "limit.cooling_only"
+        told = {"systems": enumerated(barred)} if barred else {}
+        words = Message.of(code, site=site.region, kinds=enumerated(has, "or"), **told).text()
         yield Limit(
             path, Message.of("limit.cooling", site=site.region).text(), words, has, loose=((path, None),), choices=more
         )
@@ -100,7 +100,7 @@ def _demands(problem: ResolvedSpec, workload: WorkloadFacts) -> Iterator[Limit]:
     alone = [place for place in barred if not assured_at(*place).sole_tenant]
     if demanded.sole_tenant and alone:
         path = f"{workload.path}.sole_tenant"
-        words = f"{workload.name} may run only where no other party does, which is not assured {_places(alone)}"
+        words = Message.of("limit.sole_tenant_words", workload=workload.name, places=_places(alone)).text()
         give_up: Edits = ((path, False),)
         yield Limit(
             path,
@@ -113,7 +113,8 @@ def _demands(problem: ResolvedSpec, workload: WorkloadFacts) -> Iterator[Limit]:
     unaudited = [place for place in barred if set(demanded.audit) - set(assured_at(*place).audit)]
     if unaudited:
         path, asked = f"{workload.path}.audit", list(demanded.audit)
-        words = f"{workload.name} may run only where {either(asked, 'and')} {'are' if len(asked) > 1 else 'is'} held, which is not so {_places(unaudited)}"
+        code = "limit.audit_classes_words" if len(asked) > 1 else "limit.audit_class_words"
+        words = Message.of(code, workload=workload.name, names=enumerated(asked), places=_places(unaudited)).text()
         fewer = (
             tuple(((path, [kept for kept in asked if kept != given_up]),) for given_up in asked)
             if len(asked) > 1
@@ -131,8 +132,12 @@ def _demands(problem: ResolvedSpec, workload: WorkloadFacts) -> Iterator[Limit]:
 
 def _places(places: list[tuple[SiteFacts, OfferFacts]]) -> str:
     """Name the places: sites for systems of our own, and systems that are rented."""
-    own = dict.fromkeys(f"in {site.region}" for site, offer in places if offer.how == "buy")
-    rented = dict.fromkeys(
-        f"of {offer.system} ({offer.how.replace('_', ' ')})" for _, offer in places if offer.how != "buy"
+    own = dict.fromkeys(
+        Message.of("limit.in_site", site=site.region).text() for site, offer in places if offer.how == "buy"
     )
-    return either([*own, *rented], "and")
+    rented = dict.fromkeys(
+        Message.of("limit.of_system", system=offer.system, how=named("obtained", offer.how)).text()
+        for _, offer in places
+        if offer.how != "buy"
+    )
+    return enumerated([*own, *rented])

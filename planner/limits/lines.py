@@ -10,15 +10,14 @@ import numpy as np
 from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
 from planner.limits.limit import Limit, of_the_spec
-from planner.messages import Message
+from planner.messages import Message, enumerated
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.limit_labels import largest_share
 from planner.problem.lines import LineNetwork
-from planner.spec.changes import either
 from planner.spec.document import Edits, at
 from planner.spec.lines import SECURITY, Line
 
-CLASSES = {"encrypted": "an encrypted line or one of their own", "private": "a line of their own"}
+CLASSES = {"encrypted": Message.of("limit.class_encrypted").text(), "private": Message.of("limit.class_private").text()}
 
 
 def line_limits(
@@ -64,8 +63,10 @@ def _demands(document: Mapping[str, Any], network: LineNetwork, workload: Servin
             levels = {line.availability for line in network.lines if line.availability < availability}
             yield Limit(
                 path,
-                f"availability of lines for {traffic} of {workload.name}",
-                f"lines for {traffic} of {workload.name} must be up {availability:.6%} of the time",
+                Message.of("limit.availability_of_lines", traffic=traffic, workload=workload.name).text(),
+                Message.of(
+                    "limit.lines_must_be_up", traffic=traffic, workload=workload.name, share=f"{availability:.6%}"
+                ).text(),
                 written,
                 loose=((path, 0),),
                 choices=tuple(((path, value),) for value in (*sorted(levels, reverse=True), 0)),
@@ -122,24 +123,24 @@ def _offers(
     missing = [name for name in catalog.names("lines") if name not in everywhere]
     if missing:
         kinds = dict.fromkeys(catalog.get("lines", line.kind).name for line in offered)
-        words = Message.of("limit.only_can_be_rented", kinds=either(kinds)).text()
+        words = Message.of("limit.only_can_be_rented", kinds=enumerated(kinds, "or")).text()
         plain, in_time = ([{"kind": name, **more} for name in missing] for more in ({}, {"setup": "0 s"}))
         choices = tuple((("lines", [*made, line]),) for line in (*plain, *in_time))
         loose = (("lines", [*made, *in_time]),)
         yield Limit("lines", Message.of("limit.lines").text(), words, made, loose=loose, choices=choices)
     for i, line in enumerate(offered):
-        where = f" between {' and '.join(line.between)}" if line.between else ""
+        where = Message.of("limit.line_between", ends=enumerated(line.between)).text() if line.between else ""
         kind = catalog.get("lines", line.kind).name
         if line.units is not None:
             path = f"lines[{i}].units"
             more = tuple(((path, max(line.units, 1) * factor),) for factor in (2, 4, 16, 64))
-            words = f"at most {line.units} units of {kind}{where} can be rented"
+            words = Message.of("limit.line_units_words", count=line.units, kind=kind, where=where).text()
             any_number: Edits = ((path, None),)
-            name = f"units of {kind}{where}"
+            name = Message.of("limit.line_units_of", kind=kind, where=where).text()
             yield Limit(path, name, words, line.units, loose=any_number, choices=(*more, any_number))
         ready_s = next((facts.ready_s for facts in network.lines if facts.path == f"lines[{i}]"), 0.0)
         if ready_s:
             path, at_once = f"lines[{i}].setup", ((f"lines[{i}].setup", "0 s"),)
-            words = f"{kind}{where} is ready {show(ready_s, 's')} after the start"
-            name, written = f"set-up of {kind}{where}", at(document, path)
+            words = Message.of("limit.line_ready_words", kind=kind, where=where, time=show(ready_s, "s")).text()
+            name, written = Message.of("limit.line_setup", kind=kind, where=where).text(), at(document, path)
             yield Limit(path, name, words, written, loose=at_once, choices=(at_once,))

@@ -12,12 +12,11 @@ from catalog.lookup import Catalog
 from catalog.units import YEAR_S, show
 from planner.facts.exports import export_rule, export_status
 from planner.limits.limit import UNLIMITED_SUPPLY, Limit, way
-from planner.messages import Message
+from planner.messages import Message, enumerated
 from planner.problem.facts import ResolvedSpec, ServingFacts, exportable
 from planner.problem.phases import supply_name
 from planner.resolve.ledger import Ledger
 from planner.resolve.systems import system_facts
-from planner.spec.changes import either
 from planner.spec.document import Edits, at
 
 DEVICE, SERVER, RACK = "device", "server", "rack"
@@ -65,7 +64,7 @@ def region_limits(problem: ResolvedSpec) -> Iterator[Limit]:
             path, written = f"offers[{i}].regions", list(offer.regions)
             choices = tuple(((path, [*written, region]),) for region in missing)
             words = Message.of(
-                "limit.regions_words", system=offer.system, way=way(offer.how), sites=either(written)
+                "limit.regions_words", system=offer.system, way=way(offer.how), sites=enumerated(written, "or")
             ).text()
             name = Message.of("limit.regions", system=offer.system, how=Message.of(f"how.{offer.how}").text()).text()
             yield Limit(path, name, words, written, loose=((path, None),), choices=choices)
@@ -99,9 +98,9 @@ def export_limits(document: Mapping[str, Any], problem: ResolvedSpec, catalog: C
     systems, regions = [name for name, _ in barred], dict.fromkeys(barred.values())
     words = Message.of(
         "limit.export_control_bars_from",
-        systems=either(systems, "and"),
-        sites=either(regions, "and"),
-        rules=either(_export_rules(catalog, systems), "and"),
+        systems=enumerated(systems),
+        sites=enumerated(regions),
+        rules=enumerated(_export_rules(catalog, systems)),
     ).text()
     yield Limit(
         "limits.export_control",
@@ -181,7 +180,10 @@ def _memory_words(problem: ResolvedSpec, names: Collection[str]) -> str:
     system = max(problem.systems.values(), key=lambda s: s.hbm_bytes * s.chips, default=None)
     if system is None:
         return Message.of("limit.nothing_is_offered_at_any").text()
-    memory = f"the one with most memory, {system.name}, has {show(system.hbm_bytes * system.chips, 'byte')}"
+    told = {
+        "workload": workload.asked, "architecture": str(workload.spec.architecture), "system": system.name,
+        "memory": show(system.hbm_bytes * system.chips, "byte"),
+    }  # fmt: skip
     if isinstance(workload, ServingFacts):
-        memory += f", and its weights alone take {show(workload.weights_bytes, 'byte')}"
-    return f"no system on offer can run {workload.asked} ({workload.spec.architecture}): {memory}"
+        return Message.of("limit.memory_for_weights", weights=show(workload.weights_bytes, "byte"), **told).text()
+    return Message.of("limit.memory_of_largest", **told).text()

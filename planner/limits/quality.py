@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from planner.limits.limit import Limit
-from planner.messages import Message
+from planner.messages import Message, listed
 from planner.problem.facts import QualityFacts, ResolvedSpec
 from planner.problem.quality import HOUR, MEAN, MEANS
 from planner.spec.document import at
 
-ANSWERS = {MEAN: "the mean of the answers", HOUR: "the mean of each hour's answers"}
+ANSWERS = {MEAN: "limit.quality_mean", HOUR: "limit.quality_hour"}
+"""Codes of what must keep a floor, by how requests may be mixed."""
 STEPS = 10  # so many parts of the range between the floor of a mean and the lowest score are tried in turn
 
 
@@ -21,7 +22,13 @@ def quality_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: Co
         lowest = min(facts.scores.values())
         if facts.workload in names and facts.least > lowest:
             path = f"{facts.path}.least"
-            words = f"{ANSWERS.get(facts.mix, 'the answers')} of {facts.workload} must score at least {facts.least:g} ({facts.source}){_best(facts)}"
+            floor = Message.of(
+                ANSWERS.get(facts.mix, "limit.quality_answers"),
+                workload=facts.workload,
+                least=f"{facts.least:g}",
+                source=facts.source,
+            )
+            words = listed([floor.text(), _best(facts)])
             choices = tuple(((path, level),) for level in _levels(facts, lowest))
             yield Limit(
                 path,
@@ -34,13 +41,11 @@ def quality_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: Co
 
 
 def _best(facts: QualityFacts) -> str:
-    """State that even the best alternative is below the floor, where that is the case."""
+    """State that even the best alternative is below the floor; empty where it is not."""
     best = max(facts.scores, key=facts.scores.__getitem__)
-    return (
-        f"; the best of its alternatives, {best}, scores {facts.scores[best]:g}"
-        if facts.scores[best] < facts.least
-        else ""
-    )
+    if facts.scores[best] >= facts.least:
+        return ""
+    return Message.of("limit.quality_best", name=best, score=f"{facts.scores[best]:g}").text()
 
 
 def _levels(facts: QualityFacts, lowest: float) -> list[float]:

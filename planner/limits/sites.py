@@ -10,11 +10,10 @@ from catalog.lookup import Catalog
 from catalog.units import show
 from planner.candidates.fleet_options import build_fleet_options
 from planner.limits.limit import Limit
-from planner.messages import Message
+from planner.messages import Message, enumerated, listed
 from planner.problem.fabrics import largest_of
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import power_limits
-from planner.spec.changes import either
 from planner.spec.document import at
 from planner.spec.fabrics import DEFAULT_FABRICS, FABRIC_DESIGNS
 
@@ -53,7 +52,9 @@ def site_limits(problem: ResolvedSpec, catalog: Catalog) -> Iterator[Limit]:
         path, missing = f"{site.path}.systems", [name for name in offered if site.systems and name not in site.systems]
         if missing:
             choices = tuple(((path, [*site.systems, name]),) for name in missing)
-            words = Message.of("limit.only_may_stand_in", systems=either(site.systems), site=site.region).text()
+            words = Message.of(
+                "limit.only_may_stand_in", systems=enumerated(site.systems, "or"), site=site.region
+            ).text()
             name, written = Message.of("limit.site_systems", site=site.region).text(), list(site.systems)
             yield Limit(path, name, words, written, loose=((path, None),), choices=choices)
         yield _network(problem, catalog, i)
@@ -68,9 +69,14 @@ def _network(problem: ResolvedSpec, catalog: Catalog, i: int) -> Limit:
         if option.site is site and option.plant is not None and site.fabric is not None:
             key = (option.fabric, largest_of(option.fabric, option.system, site.fabric))
             sizes.setdefault(key, {})[option.system.name] = None
-    joins = "; ".join(f"{design}: at most {most:,.0f} {either(systems)}" for (design, most), systems in sizes.items())
-    words = Message.of("limit.bought_systems_in_may_stand", site=site.region, fabrics=either(site.topologies)).text()
-    words += f" ({joins})" if joins else ""
+    told = {"site": site.region, "fabrics": enumerated(site.topologies, "or")}
+    joins = listed(
+        Message.of("limit.network_joins", design=design, count=f"{most:,.0f}", systems=enumerated(systems, "or")).text()
+        for (design, most), systems in sizes.items()
+    )
+    words = Message.of("limit.bought_systems_in_may_stand", **told).text()
+    if joins:
+        words = Message.of("limit.bought_systems_joining", joins=joins, **told).text()
     radix = math.inf if site.fabric is None else site.fabric.radix
     larger = [name for name in catalog.names("fabrics") if _is_larger(catalog, name, radix)]
     choices = (

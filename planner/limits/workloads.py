@@ -9,10 +9,9 @@ from catalog.units import DAY_S, YEAR_S, show
 from models.formats import KINDS, RECIPE_FORMATS, WEIGHT_FORMATS
 from planner.candidates.training import searched_words
 from planner.limits.limit import Limit, of_the_spec
-from planner.messages import Message
+from planner.messages import Message, enumerated
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts, permitted
 from planner.problem.limit_labels import latency
-from planner.spec.changes import either
 from planner.spec.document import at
 from planner.spec.slo import LatencyLimit
 
@@ -53,7 +52,9 @@ def precision_limits(problem: ResolvedSpec, names: Collection[str]) -> list[Limi
         every: tuple[str, ...] = WEIGHT_FORMATS if isinstance(workload, ServingFacts) else RECIPE_FORMATS
         asked, path = list(workload.spec.precision), f"{workload.path}.precision"
         wider = tuple(((path, [*asked, name]),) for name in every if name not in (*asked, *KINDS))
-        words = Message.of("limit.may_be_computed_in_only", workload=workload.name, precisions=either(asked)).text()
+        words = Message.of(
+            "limit.may_be_computed_in_only", workload=workload.name, precisions=enumerated(asked, "or")
+        ).text()
         name, loose = Message.of("limit.precision", workload=workload.name).text(), ((path, list(every)),)
         found.append(Limit(path, name, words, asked, loose=loose, choices=wider))
         if isinstance(workload, ServingFacts) and (used := workload.spec.arithmetic):
@@ -139,7 +140,7 @@ def _residency(problem: ResolvedSpec, workload: ServingFacts | TrainingFacts) ->
     barred = [site.region for site in problem.sites if not permitted(workload, site)]
     if barred:
         words = (
-            Message.of("limit.may_run_in_only", workload=workload.name, sites=either(rule)).text()
+            Message.of("limit.may_run_in_only", workload=workload.name, sites=enumerated(rule, "or")).text()
             if rule
             else Message.of("limit.may_run_nowhere", workload=workload.name).text()
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -124,10 +124,17 @@ def said(row: Mapping[str, Any], key: str) -> str:
     return text if message is None else Said(text, message)
 
 
+def sentences_in(coded: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a sentence as a plan stores it, and the sentences inside."""
+    yield coded
+    for value in coded["arguments"].values():
+        if isinstance(value, Mapping):
+            yield from sentences_in(value)
+
+
 def codes_in(coded: Mapping[str, Any]) -> set[str]:
     """Return the codes of a sentence as a plan stores it, and of the sentences inside."""
-    inner = (codes_in(value) for value in coded["arguments"].values() if isinstance(value, Mapping))
-    return {coded["code"]}.union(*inner)
+    return {each["code"] for each in sentences_in(coded)}
 
 
 def listed(sentences: Iterable[str]) -> str:
@@ -136,6 +143,21 @@ def listed(sentences: Iterable[str]) -> str:
     for each in rest:
         first = Message.of("list.semicolon", first=first, second=each).text()
     return first
+
+
+def enumerated(names: Iterable[object], word: str = "and") -> str:
+    """Join at least one name as a list in a sentence, the last two by "and" or "or"; a single one stays as it is.
+
+    >>> enumerated(["a", "b", "c"]), enumerated(["a", "b"], "or"), enumerated(["a"])
+    ('a, b and c', 'a or b', 'a')
+    """
+    *first, last = (name if isinstance(name, str) else str(name) for name in names)
+    if not first:
+        return last
+    text = first[0]
+    for each in first[1:]:
+        text = Message.of("list.comma", first=text, second=each).text()
+    return Message.of(f"list.{word}", first=text, second=last).text()
 
 
 def named(topic: str, name: str) -> str:

@@ -9,6 +9,7 @@ from catalog.units import show
 from planner.messages import Message
 from planner.plan import Plan
 from planner.plan.rows.quality import Quality, QualityShare
+from planner.report.words import share_words
 
 TABLES = ("quality",)  # there only where the spec asks for it
 HEADING = "Which architecture answers"
@@ -87,7 +88,7 @@ def _next(plan: Plan, row: Quality) -> str:
     if plan.objective["sense"] == "max":
         return f"; with {others} in its place the demand could be {after['value']:.4g} times as large, not {value:.4g}"
     worse, unit = after["difference"] or 0.0, plan.objective["unit"]
-    share = f" ({worse / abs(value):+.1%})" if value else ""
+    share = f" ({share_words(worse / abs(value), '+.1%')})" if value else ""
     amount = show(worse, "kg") if unit == "kg" else f"{worse:,.0f} {unit}"
     return f"; the next best, {others}, would {'cause' if unit == 'kg' else 'cost'} {amount} more{share}"
 

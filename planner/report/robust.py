@@ -8,7 +8,7 @@ from typing import Any
 from planner.plan import Plan
 from planner.plan.rows.robust import Confidence, Outcome, PriceRange, StandingBy
 from planner.report.why.verdict import OPTIMAL_GAP, percent
-from planner.report.words import amount, cap_words, listed
+from planner.report.words import amount, cap_words, listed, share_words
 
 PROMISE, UNCERTAIN, PRICES, STANDING = (
     "How sure it is",
@@ -34,7 +34,7 @@ def words(plan: Plan) -> str:
     unit = plan.objective["unit"]
     price = f"{found['price']:,.0f}" if abs(found["price"]) >= 1000 else f"{found['price']:.3g}"
     fresh, nominal = found["fresh"], found["nominal"]
-    share = f" ({found['price'] / nominal['value']:+.1%})" if nominal["value"] else ""
+    share = f" ({share_words(found['price'] / nominal['value'], '+.1%')})" if nominal["value"] else ""
     left = f"; not modelled: {', '.join(found['left_out'])}" if found["left_out"] else ""
     return (
         f"kept in {fresh['kept']:.1%} of {fresh['scenarios']:,} fresh scenarios, {found['confidence']:.0%} asked; the best plan as predicted keeps {nominal['kept']:.1%}; "
@@ -116,7 +116,7 @@ def _sure_clauses(plan: Plan) -> Iterator[str]:
     yield f"{least}{found['kept']:.0%} of {found['scenarios']:,} sampled scenarios keep all promises{_by_workload(found)}"
     if found["surer"] is not None:
         row, total = found["surer"], plan.totals["cost"]
-        share = f" ({row['cost'] / total:+.1%})" if total else ""
+        share = f" ({share_words(row['cost'] / total, '+.1%')})" if total else ""
         more = listed([f"{each['count']:,} {each['system']}" for each in row["systems"]])
         yield f"{row['share']:.0%} would cost {amount(row['cost'])} {_currency(plan)}{share} at most: {more} more"
     if found["left_out"]:

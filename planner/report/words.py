@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.units import HOUR_S, KILO
-from planner.messages import Message, named
+from planner.messages import Message, enumerated, named
 from planner.plan import Plan
 from planner.report.locale import Words
 
 MONTH_S = 730 * HOUR_S
+MOST_SHARE = 2.0
+"""Share above which a factor is easier to read than a percentage."""
 
 
 def status_words(plan: Plan) -> str:
@@ -30,9 +32,7 @@ def listed(words: Sequence[str]) -> str:
     >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
     ('a, b and c', 'a', 'none')
     """
-    if not words:
-        return "none"
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return enumerated(words) if words else Message.of("list.none").text()
 
 
 def joined(parts: Sequence[str], t: Words) -> str:
@@ -62,6 +62,28 @@ def amount(value: float) -> str:
     """
     value += 0.0  # no sign on a zero
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def share_words(share: float, form: str = ".1%") -> str:
+    """Write a share of an amount, above 200 % as a factor.
+
+    >>> share_words(0.206), share_words(-0.5, "+.0%"), share_words(8.78)
+    ('20.6%', '-50%', '8.78 times')
+    """
+    if abs(share) <= MOST_SHARE:
+        return f"{share:{form}}"
+    return Message.of("amount.times", factor=f"{share:.3g}").text()
+
+
+def more_words(share: float, shown: str) -> str:
+    """Say by how much an amount exceeds another one: the share as `shown`, above 200 % as the factor between the two.
+
+    >>> more_words(0.206, "20.6%"), more_words(8.78, "878%")
+    ('20.6% more', '9.78 times as much')
+    """
+    if share <= MOST_SHARE:
+        return Message.of("amount.more", share=shown).text()
+    return Message.of("amount.times_as_much", factor=f"{1 + share:.3g}").text()
 
 
 def counted(count: int, noun: str) -> str:

@@ -14,6 +14,7 @@ from planner.money.terms import CARBON, COST
 from planner.plan.rows.quality import RunnerUp
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import BY_WINDOW
+from planner.report.words import share_words
 from solvers.solution import Solution
 
 MARGIN_TOL = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs
@@ -90,7 +91,7 @@ def _margin_words(form: Formulation, how: str, margin: float, members: Sequence[
     if not own:
         words = Message.of(code, margin=less).text()
     else:
-        words = Message.of(f"{code}_of", margin=less, share=f"{margin / own:.1%}").text()
+        words = Message.of(f"{code}_of", margin=less, share=share_words(margin / own)).text()
     if functional == COST and how == "buy":
         charged = max(form.holdings[u][1].charges.of_system for u in members)
         if charged > 0:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from catalog.units import UnitError, parse, parse_money, show
+from planner.messages import Message, enumerated, named
 
 MISSING = "(not there)"
 IDENTITY = (
@@ -145,25 +146,26 @@ def change_words(path: str, old: Any, new: Any) -> str:
     """
     if isinstance(old, list) and isinstance(new, list) and new[: len(old)] == old:
         added = [_item(item) for item in new[len(old) :]]
-        return f"add {either(added, 'and')} to {path}"
+        return Message.of("change.add", names=enumerated(added), path=path).text()
     if isinstance(old, list) and isinstance(new, list) and all(item in old for item in new):
-        return f"take {either((_item(item) for item in old if item not in new), 'and')} off {path}"
+        return Message.of(
+            "change.take", names=enumerated(_item(item) for item in old if item not in new), path=path
+        ).text()
     if path == "limits.export_control":
-        return f"set {path} to false, if the rule does not bind you"
+        return Message.of("change.export_control", path=path).text()
     if isinstance(old, bool) and isinstance(new, bool):
-        return f"set {path} to {str(new).lower()} instead of {str(old).lower()}"
-    return f"remove {path} ({old})" if new is None else f"set {path} to {new} instead of {old}"
+        return Message.of("change.set", path=path, new=str(new).lower(), old=str(old).lower()).text()
+    return (
+        Message.of("change.remove", path=path, old=str(old)).text()
+        if new is None
+        else Message.of("change.set", path=path, new=str(new), old=str(old)).text()
+    )
 
 
 def _item(item: Any) -> str:
     if not isinstance(item, dict):
         return str(item)
     if "kind" in item:
-        return str(item["kind"]) + (", set up before the start," if item.get("setup") == "0 s" else "")
-    return f"{item['system']} ({item['how'].replace('_', ' ')})"
-
-
-def either(names: Iterable[str], word: str = "or") -> str:
-    """Join names in words."""
-    *first, last = list(names)
-    return f"{', '.join(first)} {word} {last}" if first else str(last)
+        kind = str(item["kind"])
+        return Message.of("change.before_start", kind=kind).text() if item.get("setup") == "0 s" else kind
+    return Message.of("change.system", system=item["system"], how=named("obtained", item["how"])).text()

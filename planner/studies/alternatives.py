@@ -26,7 +26,7 @@ from planner.interpret.framing import sense_and_unit
 from planner.messages import Message, named
 from planner.plan import Plan
 from planner.problem.facts import QualityFacts, ResolvedSpec
-from planner.report.words import amount, counted, unsigned_zero
+from planner.report.words import amount, counted, share_words, unsigned_zero
 from planner.solving.deadline import THREADS
 from planner.solving.quality import settle
 from planner.solving.standing import Progress
@@ -154,7 +154,7 @@ class Alternatives:
 def _worse(worse: float, base: float, unit: str) -> str:
     worse = 0.0 if abs(worse) <= SAME * abs(base) else worse
     size = f"{worse:,.0f}" if abs(base) >= 1000 else f"{worse:.3g}"
-    return f"{unsigned_zero(size)} {unit} ({unsigned_zero(f'{worse / abs(base):.2%}')})"
+    return f"{unsigned_zero(size)} {unit} ({unsigned_zero(share_words(worse / abs(base), '.2%'))})"
 
 
 # -- search ------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.money.components import component_words
 from planner.plan import Plan
+from planner.report.words import share_words
 from planner.spec.changes import spec_changes
 from planner.studies.comparison_tables import (
     Row,
@@ -156,7 +157,7 @@ def _printed(row: Row) -> Row:
     shown |= {key: _text(row[key], unit) for key in ("first", "second", "difference") if key in row}
     if unit and not unit.startswith("share"):
         shown["unit"] = unit
-    return shown | ({"of objective": f"{row['share']:+.2%}"} if row.get("share") is not None else {})
+    return shown | ({"of objective": share_words(row["share"], "+.2%")} if row.get("share") is not None else {})
 
 
 def _text(value: Any, unit: str) -> str:

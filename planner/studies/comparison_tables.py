@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from catalog.units import HOUR_S, show
+from planner.messages import enumerated
 from planner.plan import Plan, binds
 from planner.plan.rows.points import Pool
 from planner.report.words import cap_words
-from planner.spec.changes import either
 
 Row = dict[str, Any]
 Plans = tuple[Plan, Plan]
@@ -154,7 +154,7 @@ def jobs(plan: Plan) -> Keyed:
         points = {point["id"]: point for point in workload["points"]}
         slots = [row for row in plan.document["schedule"] if not points.keys().isdisjoint(row["active"])]
         facts[workload["name"], "site"] = (
-            either(dict.fromkeys(point["site"] for point in points.values()), "and") if points else None
+            enumerated(dict.fromkeys(point["site"] for point in points.values())) if points else None
         )
         facts[workload["name"], "time at full width"] = "; ".join(
             show(point["time_s"]["run"], "s") for point in points.values()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.messages import Message
+from planner.messages import Message, enumerated
 from planner.money.components import component_words
 from planner.plan import Plan
-from planner.report.words import counted
-from planner.spec.changes import MISSING, either
+from planner.report.words import counted, share_words
+from planner.spec.changes import MISSING
 from planner.studies.comparison_tables import RELATIVE_TOL, Row, years_of
 
 MAIN_SHARE = 0.9  # parts are named until they make up this share of all movement
@@ -48,7 +48,7 @@ def _differences(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[st
     else:
         more, share = "more" if difference > 0 else "less", abs(difference / base)
         words.append(
-            f"The second comes to {_money(abs(difference), unit)} {more} than the first ({share:.2%} of {_money(base, unit)})."
+            f"The second comes to {_money(abs(difference), unit)} {more} than the first ({share_words(share, '.2%')} of {_money(base, unit)})."
         )
         open_ = [
             abs(plan.document["bound"] - plan.value) for plan in (first, second) if plan.document["bound"] is not None
@@ -65,16 +65,16 @@ def _drivers(found: Mapping[str, Any]) -> list[str]:
     words = []
     if parts := _main(found["parts"]):
         names = [f"{component_words(row['component'])} {_signed(row['difference'], row['unit'])}" for row in parts]
-        words.append(f"What drives it: {either(names, 'and')}.")
+        words.append(f"What drives it: {enumerated(names)}.")
     if systems := _main([row for row in found["systems"] if row["system"]]):
         names = [f"{_system(row)} {_signed(row['difference'], row['unit'])}" for row in systems]
-        words.append(f"By system, all parts together: {either(names, 'and')}.")
+        words.append(f"By system, all parts together: {enumerated(names)}.")
     if fleet := found["fleet"][:MAX_NAMED]:
         names = [
             f"{abs(row['difference']):,} {'more' if row['difference'] > 0 else 'fewer'} {_held(row)}" for row in fleet
         ]
         further = ", and further changes" if len(found["fleet"]) > MAX_NAMED else ""
-        words.append(f"The fleet of the second has {either(names, 'and')}{further}.")
+        words.append(f"The fleet of the second has {enumerated(names)}{further}.")
     elif found["parts"]:
         words.append("The fleets are the same.")
     return words
@@ -85,11 +85,11 @@ def _causes(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
     words = []
     for side in ("first", "second"):
         if names := [row["name"] for row in found["limits"] if row[side] == "binds"]:
-            words.append(f"Binding in the {side} only: {either(names[:MAX_NAMED], 'and')}.")
+            words.append(f"Binding in the {side} only: {enumerated(names[:MAX_NAMED])}.")
     if changes := found["spec"]:
         names = [f"{row['path']} ({quoted(row['first'])}, {quoted(row['second'])})" for row in changes[:MAX_NAMED]]
         further = f" and {counted(len(changes) - MAX_NAMED, 'place')} more" if len(changes) > MAX_NAMED else ""
-        words.append(f"The specs differ in {either(names, 'and')}{further}.")
+        words.append(f"The specs differ in {enumerated(names)}{further}.")
     for row in found["quality"]:
         if row["fact"] == "architectures" and row["first"] and row["second"]:
             words.append(f"{row['workload']} runs on {row['first']} in the first, on {row['second']} in the second.")

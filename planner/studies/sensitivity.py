@@ -15,7 +15,7 @@ from planner.errors import SpecError
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.messages import Message, named
-from planner.report.words import counted
+from planner.report.words import counted, share_words
 from planner.solving.deadline import THREADS
 from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Fleet, Variants, fleet_change, resolved
@@ -141,7 +141,7 @@ class Sensitivity:
             words.append(f"No plan is left with {'; '.join(lost)}.")
         if strong := [bar for bar in self.bars if bar.swing > self._doubt()]:
             words.append(
-                f"What matters most is {strong[0].factor.name}: from {strong[0].low.words} to {strong[0].high.words} it moves the objective by {_amount(strong[0].swing)} {self.unit} ({strong[0].swing / abs(self.value):.1%})."
+                f"What matters most is {strong[0].factor.name}: from {strong[0].low.words} to {strong[0].high.words} it moves the objective by {_amount(strong[0].swing)} {self.unit} ({share_words(strong[0].swing / abs(self.value))})."
             )
         if still := [bar.factor.name for bar in self.bars if bar.keeps_the_fleet]:
             words.append(f"The fleet stays the same for {'; '.join(still)}.")
@@ -167,7 +167,7 @@ class Sensitivity:
         rows = [
             {
                 "figure": bar.factor.name, "low": bar.low.words, "high": bar.high.words, "at low": self._told(bar.low), "at high": self._told(bar.high),
-                "swing": f"{bar.swing / abs(self.value):.2%}", "fleet at low": bar.low.change, "fleet at high": bar.high.change,
+                "swing": share_words(bar.swing / abs(self.value), ".2%"), "fleet at low": bar.low.change, "fleet at high": bar.high.change,
             }
             for bar in self.bars
         ]  # fmt: skip

@@ -13,12 +13,11 @@ from typing import Any
 
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
-from planner.messages import Message
+from planner.messages import Message, enumerated
 from planner.plan import Plan
 from planner.report.words import amount, unsigned_zero
 from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Variants
-from planner.spec.changes import either
 from planner.studies.base.planned import Base, planned, solved, study_options
 from planner.studies.sharing_capabilities import (
     ALL_OFF,
@@ -120,7 +119,7 @@ class Sharing:
                         f"All of them together give {unsigned_zero(f'{more:+.1%}')} of {claim}; a claim of {claimed:.0%} {verdict} for this load."
                     )
         if hopeless := [row.capability for row in self.rows_off if row.status == "infeasible"]:
-            words.append(f"There is no plan without {either(hopeless)}.")
+            words.append(f"There is no plan without {enumerated(hopeless, 'or')}.")
         return words
 
     def _more(self, figure: str, row: Switched) -> float | None:

@@ -19,6 +19,7 @@ from planner.escape import page
 from planner.plan import Plan
 from planner.report.charts import comparison
 from planner.report.locale import Words
+from planner.report.words import MOST_SHARE, share_words
 from planner.spec.document import at
 
 POLL_S, LOOK_S = 0.25, 20.0
@@ -257,12 +258,14 @@ def cards(base: Plan, plan: Plan, t: Words) -> list[Card]:
     prices = [metric for metric in headline.workload_metrics(plan, t) if metric.label != t("metric.sure")]
     names = [name for name, price in after.items() if price is not None]
     pairs += [(metric, before.get(name), after[name]) for metric, name in zip(prices, names)]
-    return [Card(metric.label, metric.value, _delta(old, new), metric.help) for metric, old, new in pairs]
+    return [Card(metric.label, metric.value, _delta(old, new, t), metric.help) for metric, old, new in pairs]
 
 
-def _delta(old: float | None, new: float | None) -> str | None:
-    """Write a change in percent; None where nothing changes, or nothing was there before."""
+def _delta(old: float | None, new: float | None, t: Words) -> str | None:
+    """Write a change in percent, above 200 % as a factor of what was there; None where nothing changes, or nothing was there before."""
     if not old or new is None:
         return None
     change = 100 * (new / old - 1)
+    if change > 100 * MOST_SHARE:
+        return f"+ {t.phrase(share_words(new / old - 1))}"
     return None if abs(change) < 0.005 else f"{'+' if change > 0 else ''}{number(float(f'{change:.3g}'))} %"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from planner.messages import Message
 from planner.plan.rows.money import Limit
 from planner.report.plan_index import PlanIndex
-from planner.report.words import listed
+from planner.report.words import MOST_SHARE, listed
 
 NAMED_SHARE = 0.005  # share of a workload: smaller shares are left out
 
@@ -54,9 +55,14 @@ def _rank(index: PlanIndex, site: str) -> str:
     """Compare a site's mean price of electricity with the cheapest."""
     cheapest = min(index.paid, key=index.paid.__getitem__)
     if site == cheapest:
-        return ", the least of all"
+        return Message.of("electricity.cheapest").text()
     low = index.paid[cheapest]
-    return f", {index.paid[site] / low - 1:.0%} more than in {cheapest}" if low > 0 else ""
+    if low <= 0:
+        return ""
+    share = index.paid[site] / low - 1
+    if share > MOST_SHARE:
+        return Message.of("electricity.dearer_times", factor=f"{1 + share:.3g}", site=cheapest).text()
+    return Message.of("electricity.dearer", share=f"{share:.0%}", site=cheapest).text()
 
 
 def _used_up(index: PlanIndex, site: str) -> Iterator[tuple[str, Limit]]:

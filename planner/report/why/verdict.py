@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from planner.messages import DEFAULT, Message, listed
+from planner.messages import DEFAULT, Message, listed, translated
 from planner.plan import Plan
 from planner.plan.rows.quality import BestFound, Simplicity
 from planner.report.locale import Words
-from planner.report.words import amount
+from planner.report.words import amount, more_words
 
 ENDED = ("search", "time", "memory", "nodes")  # what ends a search short of the asked gap
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
@@ -50,7 +50,7 @@ def opening_sentences(plan: Plan, language: str = DEFAULT) -> list[str]:
     parts, step = _worse(plan), _step_below(plan, language)
     if step and (parts is None or not parts.code.startswith("verdict.fewer_deployments")):
         step = Message.of("verdict.ladder", step=step).text(language)
-    second = listed([*([] if parts is None else [parts.text(language)]), step])
+    second = translated(listed([*([] if parts is None else [parts.text()]), step]), language)
     return [first.text(language), *([f"{second[0].upper()}{second[1:]}"] if second else [])]
 
 
@@ -97,7 +97,12 @@ def _step_below(plan: Plan, language: str) -> str:
     if not below:
         return ""
     code = f"verdict.ladder.{'estimated' if below[0]['estimated'] else 'made'}.{plan.objective['sense']}"
-    return Message.of(code, deployments=below[0]["deployments"], above=percent(below[0]["above"])).text(language)
+    return Message.of(code, deployments=below[0]["deployments"], above=_lost(below[0]["above"], plan)).text(language)
+
+
+def _lost(share: float, plan: Plan) -> str:
+    """State by how much a plan is worse: a share that is lost of throughput, and one that comes on top of an amount."""
+    return percent(share) if plan.objective["sense"] == "max" else more_words(share, percent(share))
 
 
 def _worse(plan: Plan) -> Message | None:
@@ -112,7 +117,7 @@ def _worse(plan: Plan) -> Message | None:
     gained = plan.document.get("confidence_gain")
     value = plan.value if gained is None else gained["value_before"]
     loss = abs(value - best) / abs(best) if best else 0.0
-    told = {"loss": percent(loss)} if loss > OPTIMAL_GAP else {}
+    told = {"loss": _lost(loss, plan)} if loss > OPTIMAL_GAP else {}
     before, after = _parts(row["best"]), _parts(row)
     saved = next((part for part in before if after[part] < before[part]), None)
     if saved is not None:

@@ -19,7 +19,7 @@ from planner.messages import Message
 from planner.pipeline import solve_unverified
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec
-from planner.report.words import listed
+from planner.report.words import listed, share_words
 from planner.solving.deadline import LEAST_S, THREADS, options_of
 from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Variants, answered, resolved
@@ -58,7 +58,7 @@ class Base:
             return (
                 Message.of("base.equal", relaxed=names, **shown) if self.relaxed else Message.of("base.plan", **shown)
             )
-        share = f"{abs(difference / self.plan):.2%}" if self.plan else ""
+        share = share_words(abs(difference / self.plan), ".2%") if self.plan else ""
         shown |= {
             "start": _shown(self.start, self.unit),
             "difference": f"{_shown(abs(difference), self.unit)} ({share})",

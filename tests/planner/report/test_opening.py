@@ -75,3 +75,13 @@ def test_carbon_and_throughput(changed):
     most = changed(objective={"sense": "max", "value": 6.538, "unit": "x demand"})
     most.document["spec"]["objective"] = {"maximise": "throughput"}
     assert opening_sentences(most)[0] == "Throughput 6.538 x demand, proven within 1.7% of the optimum"
+
+
+def test_a_step_that_costs_several_times_the_best_plan_is_stated_by_the_factor(changed):
+    """993 USD for 16 deployments and 9,710 USD for 6: 9.78 times as much, 878 % more."""
+    rung = {"deployments": 6, "value": 9710.0, "above": 9710.0 / 993.0 - 1.0, "estimated": True}
+    plan = changed(simplicity={**FEWER, "ladder": [rung]})
+    assert opening_sentences(plan)[1].endswith("; 6 for about 9.78 times as much")
+    assert opening_sentences(plan, "zh")[1].endswith("6 个花费约达 9.78 倍")
+    near = changed(simplicity={**FEWER, "ladder": [{**rung, "above": 1.9}]})
+    assert opening_sentences(near)[1].endswith("; 6 for about 190% more")
