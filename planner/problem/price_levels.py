@@ -111,11 +111,16 @@ def at_level(figure: Figure, level: str) -> Figure:
     )
 
 
+def level_message(figure: Figure, level: str) -> Message:
+    """State the level (low, typical, high) at which a price counts."""
+    if (figure.low if level == "low" else figure.high) is None:
+        return Message.of("price_level.unknown", level=level)
+    return Message.of("price_level.known", level=level, typical=str(figure.printed))
+
+
 def level_note(figure: Figure, level: str, source: str = "") -> str:
     """State in words the level (low, typical, high) at which a price counts, with its `source` where it is the user's."""
-    known = (figure.low if level == "low" else figure.high) is not None
-    typical = {"typical": figure.printed} if known else {}
-    words = Message.of(f"price_level.{'known' if known else 'unknown'}", level=level, **typical).text()
+    words = level_message(figure, level).text()
     return Message.of("price_level.with_source", words=words, source=source).text() if source else words
 
 
@@ -154,12 +159,12 @@ def at_stated_levels(spec: PlanSpec, report: Report) -> PlanSpec:
         if place is None or place.kind not in STATED:
             report(
                 where,
-                'expected the place of a price such as "offers[0].price", "apis[0].output", "sites[0].colocation" or "sites[0].electricity_price"; ranges of the catalog\'s prices stand under "overrides"',
+                Message.of("price_level.expected_place").text(),
             )
             continue
         key, blocks, i, name = place.kind, list(getattr(spec, place.blocks) or ()), place.position, place.key
         if i >= len(blocks) or getattr(blocks[i], name) is None:
-            report(where, "the spec states no price there; state one, or remove the range")
+            report(where, Message.of("price_level.no_price_there").text())
             continue
         way, typical = (
             STATED[key][0] or blocks[i].how,
@@ -180,7 +185,9 @@ def at_stated_levels(spec: PlanSpec, report: Report) -> PlanSpec:
             if amount[1] != typical[1] or (amount[0] > typical[0] if level == "low" else amount[0] < typical[0]):
                 report(
                     f"{where}.{level}",
-                    f"expected {'at most' if level == 'low' else 'at least'} the price at {path}, in {typical[1]}",
+                    Message.of(
+                        f"price_level.{'at_most' if level == 'low' else 'at_least'}", path=path, unit=typical[1]
+                    ).text(),
                 )
             levels[level] = text if key == "offers.price" else amount
         if (level := spec.prices.of(way)) in levels:

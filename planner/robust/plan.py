@@ -18,6 +18,7 @@ from planner.formulate.formulation import Formulation
 from planner.formulate.limits import Unbounded
 from planner.formulate.porting import needs
 from planner.interpret.framing import without_answer
+from planner.messages import Message, with_codes
 from planner.plan import Plan
 from planner.plan.rows.robust import NotRobust
 from planner.problem.facts import FLEET, ResolvedSpec
@@ -65,7 +66,12 @@ def robust_plan(
             solve_program=lambda data, options: nominal.solution,
         )
     report(
-        f"as predicted: cost {nominal.solution.functionals['cost']:,.0f}  {nominal.solution.status} in {nominal.solution.seconds:.1f} s"
+        Message.of(
+            "progress.as_predicted",
+            cost=f"{nominal.solution.functionals['cost']:,.0f}",
+            status=nominal.solution.status,
+            seconds=f"{nominal.solution.seconds:.1f}",
+        ).text()
     )
     problem, candidates = nominal.problem, nominal.candidates  # the architectures chosen as predicted are kept
     running = {facts.workload: facts.members for facts in problem.quality}
@@ -90,7 +96,7 @@ def robust_plan(
         promised: dict[str, Any] = {**plan.document, "bound_of": FLEET, "robustness": {"standing_by": standing}}
         amounts = cost_by_price(problem, promised, steps, read_through)
         outcome = outcome_in(problem, promised, fresh, amounts, read_through)
-        report(f"{outcome.share:.1%} of {FRESH_SCENARIOS} fresh scenarios kept")
+        report(Message.of("progress.fresh_kept", share=f"{outcome.share:.1%}", count=FRESH_SCENARIOS).text())
         if outcome.share >= asked.confidence:
             promised["robustness"] = {
                 "confidence": asked.confidence, "measure": asked.measure, "sampled": search.found.outcome.as_json() | {"seed": asked.seed},
@@ -177,8 +183,6 @@ def _row(deployment: Deployment) -> dict[str, Any]:
 def _not_found(search: ScenarioSearch) -> NotRobust:
     """Write the section where no fleet was found that keeps the promise, which does not prove that there is none."""
     asked, reached = search.problem.robust, search.best / search.problem.robust.scenarios
-    words = (
-        f"no fleet within the limits was found that keeps {asked.confidence:.0%} of scenarios; the best one found keeps {reached:.1%} of the sampled ones: "
-        "ask for less confidence, or loosen the limits"
-    )
-    return {"confidence": asked.confidence, "reached": reached, "words": words}
+    words = Message.of("robust.not_found", asked=f"{asked.confidence:.0%}", reached=f"{reached:.1%}").text()
+    found: NotRobust = {"confidence": asked.confidence, "reached": reached, "words": words}
+    return with_codes(found, "words")

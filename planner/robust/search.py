@@ -21,6 +21,7 @@ from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.porting import needs
+from planner.messages import Message
 from planner.money.terms import COST
 from planner.problem.derating import derating_at, scaled
 from planner.problem.facts import ResolvedSpec
@@ -133,7 +134,8 @@ class ScenarioSearch:
             form = formulate(derated, candidates)
             gap = max(self.options.gap, OPTION_CHOICE_GAP)
             solution = solve(form.data, replace(self.options, gap=gap, method="branch"))
-            self.progress(f"all errors at level {level:g}: {solution.status}, {solution.seconds:.1f} s")
+            told = {"level": f"{level:g}", "status": solution.status, "seconds": f"{solution.seconds:.1f}"}
+            self.progress(Message.of("progress.errors_at_level", **told).text())
             if not solution.values:
                 continue
             held |= _held_options(Answer(derated, candidates, form, solution))
@@ -298,9 +300,8 @@ class ScenarioSearch:
             outcome = self.found.outcome
             kept = int(outcome.kept.sum())
             self.best = max(self.best, kept)
-            self.progress(
-                f"{len(self.active)} scenarios in the program: {kept} of {self.scenarios.count} kept, {wanted} wanted"
-            )
+            told = {"active": len(self.active), "kept": kept, "all": self.scenarios.count, "wanted": wanted}
+            self.progress(Message.of("progress.scenarios_in_program", **told).text())
             if kept >= wanted:
                 return True
             failing = [

@@ -91,7 +91,8 @@ def _changes(
         old = at(defaults, path) if old is None else old
         if new != old:
             unit = known[path].unit if path in known else None
-            changes.append({"path": path, "from": old, "to": new, "unit": unit, "words": change_words(path, old, new)})
+            row = {"path": path, "from": old, "to": new, "unit": unit, "words": change_words(path, old, new)}
+            changes.append(with_codes(row, "words"))
     return changes
 
 

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from catalog.lookup import Catalog
-from planner.messages import Message
-from planner.problem.price_levels import STATED, TYPICAL, amount_of, level_note, way_of
+from planner.messages import BESIDE, sentences_in
+from planner.problem.price_levels import STATED, TYPICAL, amount_of, level_message, way_of
 from planner.resolve.names import catalog_of
 from planner.spec.document import at
 from planner.verify.checked_plan import CheckedPlan
+
+BY_CODE = f"reason{BESIDE}"
 
 
 class PriceCheck:
@@ -45,7 +47,8 @@ class PriceCheck:
         value = figure.value if bound is None else bound
         self.plan.equal(f"provenance {row['path']}", row["value"], list(value) if isinstance(value, tuple) else value)
         if level != TYPICAL:
-            self._check_note(row["path"], level_note(figure, level))
+            wanted = level_message(figure, level).coded()
+            self._check_note(row["path"], wanted["code"], wanted["arguments"])
 
     def _stated(self) -> Iterator[tuple[str, str, str]]:
         """Yield (place, way to obtain, text) of every price in the spec that may have a range."""
@@ -67,12 +70,18 @@ class PriceCheck:
         self.plan.equal(f"assumptions {path}", found, wanted[0])
         if level != TYPICAL:
             self._check_note(
-                path,
-                Message.of("verify.level_of_price", level=level).text()
-                if bound is not None
-                else Message.of("verify.no_level_of_price", level=level).text(),
+                path, "price_level.stated" if bound is not None else "price_level.not_stated", {"level": level}
             )
 
-    def _check_note(self, path: str, words: str) -> None:
-        if words not in (self.assumed.get(path) or {"reason": ""})["reason"]:
-            self.plan.say(f"assumptions {path}", "verify.price_words", words=words)
+    def _check_note(self, path: str, code: str, wanted: Mapping[str, Any]) -> None:
+        """Check that an assumption says by its code at which level a price counts; plans of releases up to 0.2 hold no codes."""
+        row = self.assumed.get(path)
+        if row is None or (
+            BY_CODE in row and not any(_says(each, code, wanted) for each in sentences_in(row[BY_CODE]))
+        ):
+            self.plan.say(f"assumptions {path}", "verify.price_words", level=wanted["level"])
+
+
+def _says(sentence: Mapping[str, Any], code: str, wanted: Mapping[str, Any]) -> bool:
+    """Tell whether a sentence has this code and at least these arguments."""
+    return bool(sentence["code"] == code and wanted.items() <= sentence["arguments"].items())

@@ -47,6 +47,7 @@ class Repair(_RepairWords):
     to: Any
     unit: NotRequired[Text | None]
     words: Text
+    words_message: NotRequired[Coded]
 
 
 class Reach(TypedDict):

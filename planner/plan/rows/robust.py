@@ -7,7 +7,7 @@ from typing import NotRequired, final
 from typing_extensions import TypedDict
 
 from planner.plan.rows.points import Pool
-from planner.plan.rows.values import Number, Text, Whole
+from planner.plan.rows.values import Coded, Number, Text, Whole
 
 
 class Outcome(TypedDict):
@@ -132,6 +132,7 @@ class NotRobust(TypedDict):
     confidence: Number
     reached: Number
     words: Text
+    words_message: NotRequired[Coded]
 
 
 class ConfidenceGain(TypedDict):

@@ -14,7 +14,8 @@ import catalog
 import planner.messages as messages
 from catalog.errors import Wrong, did_you_mean
 from catalog.lookup import shipped_catalog
-from planner.messages import DEFAULT, LANGUAGES, Message, Said, named, of_row, said_of, texts, translated
+from models.training.step import BREAKDOWN
+from planner.messages import DEFAULT, LANGUAGES, Message, Said, enumerated, named, of_row, said_of, texts, translated
 
 HOME = Path(messages.__file__).parent
 CATALOG = Path(catalog.__file__).parent / "messages"
@@ -129,6 +130,15 @@ def test_notes_of_the_catalog_are_those_of_its_data():
         record = records.get(kind, name)
         assert {**record.claimed, **record.figures}[figure].note == text
     assert said
+
+
+def test_every_part_of_a_step_has_a_text():
+    assert all(f"part.{name}" in texts(language) for name in BREAKDOWN for language in LANGUAGES)
+
+
+def test_names_in_a_list_are_a_message_each_part_of_which_is_said():
+    assert enumerated(["a", "b", "c"]) == "a, b and c" and enumerated(["a", "b"], "or") == "a or b"
+    assert translated(enumerated([named("part", "host"), "b", "c"]), "zh") == f"{texts('zh')['part.host']}、b 与 c"
 
 
 def test_a_name_without_a_text_stays_as_it_is():

@@ -274,6 +274,16 @@ def test_verify_finds_another_figure(low, table, path, key, value):
     assert f"{table} {path}" in {finding.path for finding in verify_plan(Plan(document))}
 
 
+@pytest.mark.parametrize("path", ["offers[0].price", CONSTRUCTION])
+def test_verify_compares_the_code_of_the_level(low, path):
+    """The English text alone does not say at which level a price counts."""
+    document = json.loads(low.to_json())
+    row = next(row for row in document["assumptions"] if row["path"] == path)
+    row["reason_message"]["arguments"]["level"] = "high"
+    told = {(finding.path, finding.row()["text_message"]["code"]) for finding in verify_plan(Plan(document))}
+    assert (f"assumptions {path}", "verify.price_words") in told
+
+
 def test_verify_finds_a_plan_made_at_another_level(low):
     document = json.loads(low.to_json())
     document["spec"]["prices"]["level"] = "high"
