@@ -87,6 +87,7 @@ class OperatingPoint:
     hfu: float = 0.0  # a job with recomputed FLOPs counted
     goodput: float = 1.0  # share of the time that makes lasting progress; included in the capacity
     losses: Mapping[str, float] = field(default_factory=dict)  # share of a job's time by cause
+    checkpoints: Mapping[str, float] = field(default_factory=dict)  # interval, time and size of a job's checkpoints
     time_s: Mapping[str, float] = field(
         default_factory=dict
     )  # times of a job: "step", and "run" from start to end at full width

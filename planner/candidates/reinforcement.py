@@ -20,7 +20,7 @@ from planner.candidates.fleet_options import FleetOption, charged
 from planner.candidates.layouts import fastest_layout, layout_choices, legal_sizes
 from planner.candidates.points import OperatingPoint, Use
 from planner.candidates.serving import serving_layouts
-from planner.evaluate.interruptions import RunTerms, spares_of
+from planner.evaluate.interruptions import RunTerms, checkpoints_of, spares_of
 from planner.evaluate.layouts import TrainingSetup, carries
 from planner.evaluate.losses import losses_of
 from planner.evaluate.reinforcement import (
@@ -465,6 +465,7 @@ def reinforcement_point(
         capacity=figures.tokens_per_s,
         breakdown=parts,
         losses=losses_of(job, chips, reliability, terms, offered.split.update.chips, parts),
+        checkpoints=checkpoints_of(job, chips, reliability, terms, offered.split.update.chips),
         mfu=figures.mfu,
         hfu=figures.hfu,
         goodput=figures.goodput,

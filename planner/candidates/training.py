@@ -23,7 +23,7 @@ from planner.candidates.layouts import (
     with_leaders,
 )
 from planner.candidates.points import OperatingPoint, Use
-from planner.evaluate.interruptions import RunTerms, spares_of
+from planner.evaluate.interruptions import RunTerms, checkpoints_of, spares_of
 from planner.evaluate.layouts import TrainingSetup, recipe_of
 from planner.evaluate.losses import losses_of
 from planner.evaluate.training import Width, extra_power_w, width_of
@@ -255,7 +255,7 @@ def _best(
 def training_point(job: TrainingFacts, option: FleetOption, width: Width, problem: ResolvedSpec) -> OperatingPoint:
     """Build the operating point of a width on a fleet option, spares included."""
     working = math.ceil(width.chips / option.system.chips)
-    reliability = problem.constants.reliability
+    reliability, terms = problem.constants.reliability, RunTerms.of(option.system, option.offer, option.site)
     spares = spares_of(job, width.chips, option.system, option.owned, reliability)
     use = Use(
         role="train",
@@ -275,7 +275,8 @@ def training_point(job: TrainingFacts, option: FleetOption, width: Width, proble
         mfu=width.mfu,
         hfu=width.hfu,
         goodput=width.goodput,
-        losses=losses_of(job, width.chips, reliability, RunTerms.of(option.system, option.offer, option.site)),
+        losses=losses_of(job, width.chips, reliability, terms),
+        checkpoints=checkpoints_of(job, width.chips, reliability, terms),
         time_s=width.time_s,
         interval=width.interval,
     )

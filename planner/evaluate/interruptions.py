@@ -123,6 +123,29 @@ def goodput_losses_of(
     return dict(zip(LOSSES, map(float, losses), strict=True))
 
 
+def checkpoints_of(
+    job: TrainingFacts, chips: int, facts: Reliability, terms: RunTerms = RunTerms(), writers: int | None = None
+) -> dict[str, float]:
+    """Compute when a job writes checkpoints and what each costs; arguments as for `goodput_of`.
+
+    `interval_s`: work between two of them at the best interval, at least as long as writing goes on beside it; `write_s`: time to write one;
+    `stall_s`: time for which the run stands still for it; `bytes`: size. Reference: `models.training.reliability.checkpoint_interval_s`.
+    """
+    found = interruptions(job, chips if writers is None else writers, facts, terms)
+    between_s = mean_time_between_interruptions_s(chips, found.between_s)
+    return {
+        "interval_s": _interval_s(found, float(between_s)),
+        "write_s": found.write_s,
+        "stall_s": found.stall_s,
+        "bytes": found.checkpoint_bytes,
+    }
+
+
+def _interval_s(found: Interruptions, between_s: float) -> float:
+    """Compute the work between two checkpoints [s]; `between_s`: mean time between interruptions of the run."""
+    return max(float(checkpoint_interval_s(found.stall_s, between_s)), found.write_s - found.stall_s)
+
+
 def preemption_s_of(job: TrainingFacts, chips: int, facts: Reliability, storage_bytes_per_s: float = math.inf) -> float:
     """Compute the time that a job loses each time it gets its width back; 0 where the spec asks for no pre-emption cost."""
     asked = job.spec.preemption
@@ -144,10 +167,9 @@ def storage_rates(
     """Compute (data read, checkpoints written) of a job at full width [byte/s]; `tokens_per_s` includes the goodput."""
     chips = int(Layouts.of(**layout).chips[0])
     found = interruptions(job, chips, problem.constants.reliability, terms)
-    between_s = mean_time_between_interruptions_s(chips, found.between_s)
+    between_s = float(mean_time_between_interruptions_s(chips, found.between_s))
     token_bytes = problem.bytes_per_token if job.spec.token_bytes is None else job.spec.token_bytes
-    interval_s = max(float(checkpoint_interval_s(found.stall_s, between_s)), found.write_s - found.stall_s)
-    written = checkpoint_bytes_per_s(found.checkpoint_bytes, interval_s, found.stall_s)
+    written = checkpoint_bytes_per_s(found.checkpoint_bytes, _interval_s(found, between_s), found.stall_s)
     return float(reading_bytes_per_s(tokens_per_s / goodput, token_bytes)) if goodput else 0.0, float(written)
 
 

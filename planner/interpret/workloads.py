@@ -70,6 +70,7 @@ class WorkloadRows:
             **classes_of(workload, [(self.form.points[p], self._longest_s(p)) for p in mine]),
             **sessions_of(self.decided, workload, mine),
             **prefix_routing_of(self.decided, workload, mine),
+            **self._time_left(workload, mine),
             **iterations_of(workload, float(tokens @ seconds), worth, cost),
             "slo": self._slo(workload, mine) if isinstance(workload, ServingFacts) else [],
             "utilisation": self._utilisation(mine),
@@ -105,6 +106,15 @@ class WorkloadRows:
         chosen = any(workload.name in facts.members.values() for facts in self.problem.quality)
         return {"of": workload.asked, "architecture": workload.runs} if chosen else {}
 
+    def _time_left(self, workload: ServingFacts | TrainingFacts, mine: list[int]) -> dict[str, float]:
+        """State the deadline of a job, and the time until then beyond that at full width [s]."""
+        if isinstance(workload, ServingFacts):
+            return {}
+        calendar, asked = self.problem.calendar, workload.spec
+        there_s = float(calendar.seconds @ calendar.within(asked.start, asked.deadline))
+        run_s = sum(float(self.decided.active[p] @ calendar.seconds) for p in mine)
+        return {"deadline_s": asked.deadline, "slack_s": max(there_s - run_s, 0.0)}
+
     def _point(self, p: int) -> dict[str, Any]:
         """Build the row of one used operating point."""
         point, q = self.form.points[p], int(self.form.data.point_pool[p])
@@ -127,7 +137,7 @@ class WorkloadRows:
             "mfu": point.mfu,
             **({} if serves else {"hfu": point.hfu}),
             "goodput": point.goodput,
-            **({} if serves else {"losses": dict(point.losses)}),
+            **({} if serves else {"losses": dict(point.losses), "checkpoints": dict(point.checkpoints)}),
             "memory_bytes": point.memory_bytes,
             **({} if point.iteration is None else {"iteration": dict(point.iteration)}),
             "placement": self._placement(point),

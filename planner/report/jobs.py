@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from catalog.units import DAY_S, HOUR_S
+from catalog.units import DAY_S, HOUR_S, show
+from planner.messages import Message
 from planner.plan import Plan
 from planner.plan.rows.points import Point
 from planner.plan.rows.quality import IfFirst
+from planner.plan.rows.robust import LateJob
 from planner.plan.rows.time import Slot
+from planner.plan.rows.workloads import Workload
+from planner.report.fleet import layout_words
 from planner.report.hours import busy_hours
 from planner.report.locale import Words
 from planner.report.plan_index import PlanIndex, mean_of
-from planner.report.words import how_words, joined, listed
+from planner.report.words import amount, how_words, joined, listed
 
 NAMED_SHARE = 0.005  # share of a job's time: less lost to pre-emption is left out
+LITTLE_SLACK = 0.005  # share of the steps: less slack is none
 NAMED_DAY = 0.1  # share of a job's work: typical days with less are left out
 
 
@@ -31,6 +36,56 @@ def sentences(index: PlanIndex, t: Words | None = None) -> Iterator[str]:
             if row["workload"] == workload["name"] and row["lost_share"] >= NAMED_SHARE:
                 lost = {"hours": f"{row['lost_s'] / HOUR_S:,.1f}", "share": f"{row['lost_share']:.1%}"}
                 yield t("job.makes_room", name=row["workload"], times=f"{row['resumptions']:,.0f}", **lost)
+
+
+def runs(plan: Plan) -> Iterator[str]:
+    """Say what a lead reads of each job: how it runs, what it loses, how much slack it has, and what more slack costs."""
+    found = plan.document.get("confidence")
+    late = {row["workload"]: row for row in found.get("late_jobs", ())} if found else {}
+    for workload in plan.document["workloads"]:
+        for point in workload["points"] if workload["kind"] == "training" else ():
+            yield _run(workload, point)
+        if workload["name"] in late:
+            yield _late(plan, late[workload["name"]])
+
+
+def _run(workload: Workload, point: Point) -> str:
+    [pool] = point["pools"]
+    parts = [
+        Message.of(
+            "run.how", job=workload["name"], layout=layout_words(pool, batch=False), count=pool["systems_per_replica"], system=pool["system"],
+            spares=pool.get("spares", 0), step=show(point["time_s"]["step"], "s"), mfu=f"{point['mfu']:.1%}", goodput=f"{point['goodput']:.1%}",
+        )
+    ]  # fmt: skip
+    if found := point.get("checkpoints"):
+        lost = f"{point.get('losses', {}).get('checkpoints', 0.0):.2%}"
+        parts.append(Message.of("run.checkpoints", interval=show(found["interval_s"], "s"), write=show(found["write_s"], "s"), lost=lost))  # fmt: skip
+    days = f"{point['time_s']['run'] / DAY_S:,.1f}"
+    slack = workload.get("slack_s")
+    parts.append(
+        Message.of("run.days", days=days)
+        if slack is None
+        else Message.of("run.days_and_slack", days=days, slack=f"{slack / DAY_S:,.1f}")
+    )
+    return "; ".join(part.text() for part in parts) + "."
+
+
+def _late(plan: Plan, row: LateJob) -> str:
+    """Say why a deadline is kept in few scenarios, and how many further systems would keep it in more."""
+    job, kept, slower = row["workload"], f"{row['kept']:.0%}", f"{row['slower']:.1%}"
+    slack = f"{row['slack']:.1%}"
+    why = (
+        Message.of("run.no_slack", job=job, kept=kept, slower=slower)
+        if row["slack"] < LITTLE_SLACK
+        else Message.of("run.some_slack", job=job, kept=kept, slower=slower, slack=slack)
+    )
+    more = Message.of("run.more_systems", count=row["count"], system=row["system"], site=row["site"])
+    if row["cost"] is not None:
+        cost = f"{amount(row['cost'])} {plan.document['spec'].get('currency', 'USD')}"
+        more = Message.of(
+            "run.more_systems_cost", count=row["count"], system=row["system"], site=row["site"], cost=cost
+        )
+    return f"{why.text()}; {more.text()}."
 
 
 def waiting(plan: Plan) -> Iterator[str]:

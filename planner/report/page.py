@@ -106,6 +106,7 @@ def _blocks(plan: Plan) -> list[Block]:
         _obtained(plan),
         _owned(plan),
         _runs(plan),
+        _jobs(plan),
         money.workloads(plan),
         money.costs(plan),
         money.earnings(plan),
@@ -144,6 +145,12 @@ def _waiting(plan: Plan) -> Block:
     """Say which jobs are done after their deadlines."""
     entries = [(sentence,) for sentence in jobs.waiting(plan)]
     return Block(explanations.WAITING, (), entries, counted(len(entries), "more"), least=4)
+
+
+def _jobs(plan: Plan) -> Block:
+    """Say how each job runs, and how much slack it has."""
+    entries = [(sentence,) for sentence in jobs.runs(plan)]
+    return Block("How jobs run", (), entries, counted(len(entries), "more"), least=2)
 
 
 def _understood(plan: Plan) -> Block:

@@ -6,6 +6,7 @@ prices as typical. Not here: fleets chosen for a share of scenarios (`planner.ro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Floats
+from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
 from planner.money.terms import COST
 from planner.plan import Plan
-from planner.plan.rows.robust import BreaksFirst, Confidence, FurtherSystem, Surer
+from planner.plan.rows.robust import BreaksFirst, Confidence, FurtherSystem, LateJob, Surer
 from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.scenarios import CONFIDENCE_SCENARIOS, CONFIDENCE_SEED, SERVING, Scenarios, draw, with_robust
@@ -92,7 +94,7 @@ def confidence_section(sure: InScenarios) -> Confidence:
         "scenarios": CONFIDENCE_SCENARIOS, "seed": CONFIDENCE_SEED, "kept": float(found.kept.mean()), "open": float(found.open.mean()),
         "workloads": {name: float(found.done[:, i].mean()) for i, name in enumerate(names)},
         "breaks_first": _breaks_first(answer, routed, scenarios, found, names),
-        "surer": _surer(sure),
+        "surer": _surer(sure), "late_jobs": _late_jobs(sure),
         "left_out": left_out(problem),
     }  # fmt: skip
 
@@ -172,11 +174,8 @@ def _surer(sure: InScenarios) -> Surer | None:
     answer, found = sure.answer, sure.found
     count = len(found.kept)
     wanted = int(np.ceil(PRICED_SHARE * count)) - int(found.kept.sum())
-    data, limits = answer.form.data, answer.problem.spec.limits
-    totals = (limits.budget, limits.capital, limits.carbon)
-    if wanted <= 0 or found.open.any() or data.windows > 1 or data.objective.maximises or any(totals):
-        return None
-    if data.site_racks is not None or data.parts is not None:
+    data = answer.form.data
+    if wanted <= 0 or found.open.any() or data.windows > 1 or not _has_plain_prices(answer):
         return None
     extension, holdings = sure.further
     needs = sorted(sure.needs, key=lambda systems: float(extension.cost @ systems))
@@ -194,6 +193,81 @@ def _surer(sure: InScenarios) -> Surer | None:
                 {"site": option.site.region, "system": option.system.name, "how": option.offer.how, "count": count}
             )
     return {"share": PRICED_SHARE, "cost": float(extension.cost @ systems), "systems": rows}
+
+
+def _late_jobs(sure: InScenarios) -> list[LateJob]:
+    """Price the slack of each job whose deadline is kept in fewer than `PRICED_SHARE` of the scenarios, by systems that widen the run.
+
+    In a scenario a job needs f U seconds at full width: U as predicted, f the error of its step. The fleet has given it as much as the
+    largest f U of the scenarios in which it was in time, at least U and at most the time A until its deadline. Of w systems at work,
+    ceil(w (q U - that)/A) more, at work throughout, do the rest for the f up to the quantile q. None of a job of reinforcement
+    learning, whose pools do not widen alike, of one that is late for want of systems rather than by its step, and where supplies or the
+    network have no room.
+    """
+    answer, found, routed = sure.answer, sure.found, sure.routed
+    form, values = answer.form, answer.solution.values
+    calendar, rows = answer.problem.calendar, list[LateJob]()
+    for j, point in enumerate(routed.jobs):
+        done = found.done[:, len(answer.problem.serving) + j]
+        if found.open.any() or done.mean() >= PRICED_SHARE or point.iteration is not None:
+            continue
+        p = next(i for i, each in enumerate(form.points) if each is point)
+        used_s = float(np.clip(values["v"][p], 0.0, 1.0) @ calendar.seconds)
+        there_s = float(calendar.seconds @ calendar.within(point.job.spec.start, point.job.spec.deadline))
+        slower = point.capacity / sure.rate[j]
+        quantile = float(np.sort(slower)[math.ceil(PRICED_SHARE * len(slower)) - 1])
+        given_s = min(max(used_s, used_s * float(slower[done].max(initial=0.0))), there_s)
+        use = point.uses[0]
+        count = math.ceil((use.systems - use.spares) * (quantile * used_s - given_s) / there_s - WHOLE_TOL)
+        cost = None if count < 1 else _cost_of_more(answer, use.option, count)
+        if cost is None:
+            continue
+        rows.append(
+            {
+                "workload": point.workload.name, "kept": float(done.mean()), "slack": given_s / used_s - 1.0, "slower": quantile - 1.0,
+                "site": point.site, "system": use.option.system.name, "how": use.option.offer.how, "count": count,
+                "cost": cost if _has_plain_prices(answer) else None,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _cost_of_more(answer: Answer, option: FleetOption, count: int) -> float | None:
+    """Compute what further systems of an option cost: on its network, or, where that is full, all of them on the cheapest larger one.
+
+    None where the option is not held, and where neither supplies nor a network have room.
+    """
+    form, held = answer.form, np.rint(answer.solution.values["n"])
+    price, largest = form.data.holding_cost[COST], network_sizes(form)
+    kinds = [form.fleet_options[k] for k, _ in form.holdings]
+    mine = next((u for u in np.flatnonzero(held > 0) if kinds[u] is option), None)
+    if mine is None:
+        return None
+    total, costs = held[mine] + count, []
+    for u, kind in enumerate(kinds):
+        alike = (kind.site, kind.system, kind.offer, kind.fabric) == (
+            option.site,
+            option.system,
+            option.offer,
+            option.fabric,
+        )
+        if u == mine or (
+            alike and held[u] == 0 and form.holdings[u][1] == form.holdings[mine][1] and total <= largest[u]
+        ):
+            moved = held.copy()
+            moved[mine], moved[u] = 0.0, total
+            if supplied(form, moved, [u], np.zeros(1)):
+                costs.append(float(total * price[u] - held[mine] * price[mine]))
+    return min(costs, default=None)
+
+
+def _has_plain_prices(answer: Answer) -> bool:
+    """Tell whether one more system costs what its holding does: no phases, halls, parts, systems by the hour, or ceilings on totals."""
+    data, limits = answer.form.data, answer.problem.spec.limits
+    totals = (limits.budget, limits.capital, limits.carbon)
+    if answer.problem.phases or data.objective.maximises or any(totals):
+        return False
+    return data.site_racks is None and data.parts is None and data.hourly is None
 
 
 def further_needs(sure: InScenarios, extension: Extension) -> list[Floats]:

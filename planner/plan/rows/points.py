@@ -132,6 +132,7 @@ class Point(TypedDict):
     hfu: NotRequired[Number]
     goodput: Number
     losses: NotRequired[dict[str, Number]]
+    checkpoints: NotRequired[dict[str, Number]]
     memory_bytes: Number
     iteration: NotRequired[Iteration]
     placement: Placement | None

@@ -104,6 +104,24 @@ class FurtherSystem(TypedDict):
     count: Whole
 
 
+class LateJob(TypedDict):
+    """State why a job ends in time in few scenarios, and what would keep its deadline in `Surer.share` of them.
+
+    `slack`: share by which its steps may take longer than predicted with this fleet; `slower`: share by which they do, at most, in that share
+    of scenarios; `count` further systems, which widen the run, at most so dear (`cost`, null where a price depends on more).
+    """
+
+    workload: Text
+    kept: Number
+    slack: Number
+    slower: Number
+    site: Text
+    system: Text
+    how: Text
+    count: Whole
+    cost: Number | None
+
+
 class Surer(TypedDict):
     """State the further systems with which a share of the scenarios is kept."""
 
@@ -122,6 +140,7 @@ class Confidence(TypedDict):
     workloads: dict[str, Number]
     breaks_first: BreaksFirst | None
     surer: Surer | None
+    late_jobs: NotRequired[list[LateJob]]
     left_out: list[Text]
 
 

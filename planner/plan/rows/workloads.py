@@ -91,6 +91,7 @@ class Workload(TypedDict):
     not of APIs), `breakdown` (shares of time), `mfu`, `hfu` of a job, `goodput` (share of the time not lost to failures and checkpoints; the
     capacity includes it), `losses` of a job (share of its time by cause: `checkpoints`, `work_done_again`, `restarts` with reading back, together
     1 - goodput; of reinforcement learning also `controller` and `synchronisation` as shares of an iteration, hidden or not),
+    `checkpoints` of a job (`interval_s` of work between two, `write_s` to write one, `stall_s` for which the run stands still for it, `bytes`),
     `time_s` of a job (`step`; `run`: all its tokens at full width, including failures and checkpoints), `interval_80`
     ([low, high] of each time and of the capacity, in which 80 % of runs fall; latencies with waits widen with the load, and high is null where a
     replica at the lower bound of its capacity would be overloaded), `tier` (how far the run is from the measurements behind the
@@ -108,6 +109,10 @@ class Workload(TypedDict):
     grade: NotRequired[Text | None]
     revenue: NotRequired[Number]
     margin: NotRequired[Number]
+    deadline_s: NotRequired[Number]
+    """End of the time that a job has, from the start of the horizon."""
+    slack_s: NotRequired[Number]
+    """Time between start and deadline of a job beyond that which it takes at full width."""
     iterations: NotRequired[Number]
     cost_per_iteration: NotRequired[Number | None]
     session: NotRequired[Session]

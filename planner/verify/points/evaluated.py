@@ -23,6 +23,7 @@ class Recomputed:
     fits: bool = True
     goodput: float = 1.0
     losses: Mapping[str, float] = field(default_factory=dict)  # losses of a job
+    checkpoints: Mapping[str, float] = field(default_factory=dict)  # checkpoints of a job
     time_s: Mapping[str, float] = field(default_factory=dict)
     interval: Mapping[str, Any] | None = None
     tier: str = ""
@@ -85,6 +86,7 @@ def as_evaluated(
             "placement": found.placement,
             **({} if found.hfu is None else {"hfu": found.hfu}),
             **({"losses": found.losses} if "losses" in row else {}),  # plans of release 0.2 do not state them
+            **({"checkpoints": found.checkpoints} if "checkpoints" in row else {}),  # nor these
             # Plans of release 0.2 do not state it.
             **({"first_token_s": found.first_token_s} if found.first_token_s and "first_token_s" in row else {}),
             **({} if found.call_s is None else {"call_s": found.call_s}),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.training.layouts import Layouts
-from planner.evaluate.interruptions import RunTerms, spares_of
+from planner.evaluate.interruptions import RunTerms, checkpoints_of, spares_of
 from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.losses import losses_of
 from planner.evaluate.rank_placement import placement_of
@@ -79,6 +79,7 @@ def reinforcement_point(
         memory_bytes=[figures.memory_bytes[role] for role in roles],
         goodput=figures.goodput,
         losses=losses_of(job, sum(chips), problem.constants.reliability, terms, chips[0], parts),
+        checkpoints=checkpoints_of(job, sum(chips), problem.constants.reliability, terms, chips[0]),
         time_s=time_s,
         interval=training_bounds(interval, time_s, figures.tokens_per_s),
         tier=interval.tier,

@@ -54,6 +54,7 @@ def training_point(
         fits=width.fits and memory_bytes <= option.system.hbm_bytes,
         goodput=width.goodput,
         losses=losses_of(job, width.chips, problem.constants.reliability, terms),
+        checkpoints=interruptions.checkpoints_of(job, width.chips, problem.constants.reliability, terms),
         time_s=width.time_s,
         interval=training_bounds(width.interval, width.time_s, width.tokens_per_s),
         tier=width.interval.tier,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from planner.problem.facts import REDUCED
+from models.arrays import Bools, Floats
+from planner.plan.rows.robust import LateJob
+from planner.problem.facts import REDUCED, TrainingFacts
 from planner.problem.intervals import network
 from planner.problem.scenarios import CONFIDENCE_SCENARIOS, CONFIDENCE_SEED, draw, with_robust
 from planner.scenarios.redispatch import left_out
@@ -49,6 +55,12 @@ def check_confidence(plan: CheckedPlan) -> None:
     names = (*(w.name for w in problem.serving), *(facts.name for facts, _, _ in reader.jobs))
     if again.open.any():
         return
+    late = {row["workload"]: row for row in found.get("late_jobs", ())}
+    for j, (facts, point, _) in enumerate(reader.jobs):
+        in_time = again.done[:, len(problem.serving) + j]
+        row = late.get(facts.name)
+        if row is not None and round(row["kept"] * CONFIDENCE_SCENARIOS) == in_time.sum():
+            _check_slack(plan, row, facts, point, point["capacity"] / rate[j], in_time)
     shares = {"kept": float(again.kept.mean())} | {
         f"workloads.{name}": float(again.done[:, i].mean()) for i, name in enumerate(names)
     }
@@ -63,6 +75,28 @@ def check_confidence(plan: CheckedPlan) -> None:
             plan.say(f"confidence.{name}", "verify.redispatch", given=f"{stated[name]:.4f}", found=f"{share:.4f}")
 
 
+def _check_slack(
+    plan: CheckedPlan, row: LateJob, facts: TrainingFacts, point: Mapping[str, Any], slower: Floats, in_time: Bools
+) -> None:
+    """Compute again how much slower the steps of a job may be, how much slower they are, and the systems that make up for it."""
+    calendar, active = plan.problem.calendar, plan.active[point["id"]]
+    busy_s = sum(width * float(s) for width, s in zip(active, calendar.seconds, strict=True))
+    window_s = sum(
+        float(s)
+        for s, inside in zip(calendar.seconds, calendar.within(facts.spec.start, facts.spec.deadline))
+        if inside
+    )
+    could = [factor for factor, kept in zip(slower.tolist(), in_time.tolist(), strict=True) if kept]
+    stretch = min(max([1.0, *could]), window_s / busy_s)
+    worst_allowed = sorted(slower.tolist())[math.ceil(PRICED_SHARE * len(slower)) - 1]
+    [pool] = point["pools"]
+    at_work = pool["systems_per_replica"] - pool.get("spares", 0.0)
+    path = f"confidence.late_jobs.{facts.name}"
+    plan.equal(f"{path}.slack", row["slack"], stretch - 1.0)
+    plan.equal(f"{path}.slower", row["slower"], worst_allowed - 1.0)
+    plan.equal(f"{path}.count", row["count"], math.ceil(at_work * (worst_allowed - stretch) * busy_s / window_s - 1e-6))
+
+
 def _check_words(plan: CheckedPlan) -> None:
     """Check that the promise that breaks first is the one kept least, and what a surer plan costs."""
     found, known = plan.document["confidence"], {*plan.serving, *plan.training}
@@ -74,6 +108,9 @@ def _check_words(plan: CheckedPlan) -> None:
         plan.say("confidence.breaks_first", "verify.names_broken_promise")
     elif first is not None and not (first["kept"] == found["workloads"].get(first["workload"]) == least):
         plan.say("confidence.breaks_first", "verify.not_least_kept")
+    for row in found.get("late_jobs", ()):
+        if row["kept"] != found["workloads"].get(row["workload"]) or row["kept"] >= PRICED_SHARE:
+            plan.say("confidence.late_jobs", "verify.late_job_kept", job=row["workload"])
     surer = found["surer"]
     if surer is not None:
         held = {(row["site"], row["system"], row["how"]) for row in plan.document["fleet"]}
