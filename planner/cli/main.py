@@ -19,6 +19,7 @@ from planner.cli.cases import add_estimate, add_layouts
 from planner.cli.catalog import add_catalog
 from planner.cli.dashboard import add_dashboard
 from planner.cli.design import add_designs
+from planner.cli.init import add_init
 from planner.cli.measure import add_measure
 from planner.cli.options import answer_options
 from planner.cli.output import check_outputs
@@ -72,6 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flopwatt", description="Plan AI compute from silicon to electricity.")
     parser.add_argument("--version", action="version", version=f"flopwatt {__version__}")
     commands, shared = parser.add_subparsers(metavar="COMMAND", required=True), answer_options()
+    add_init(commands)
     add_plan(commands, answer_options(HTML))
     add_show(commands, answer_options(HTML))
     add_batch(commands)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 MAX_PROCESSES = 1024
+MAX_USERS = 10**10
 TIME_LIMIT, MEMORY = "5 min", "2 GB"  # limits of commands that search without a spec's `solver` block
 SPEC_HELP = 'JSON file, or "-" for standard input'
 PLAN_HELP = "plan as `plan --format json` prints it"
@@ -123,6 +124,14 @@ def positive_count(text: str) -> int:
     return count
 
 
+def positive_users(text: str) -> int:
+    """Parse a number of users."""
+    count = int(text)
+    if not 1 <= count <= MAX_USERS:
+        raise argparse.ArgumentTypeError(f"expected a number of users from 1 to {MAX_USERS}")
+    return count
+
+
 # -- input -------------------------------------------------------------------------------------------------------------
 
 
@@ -131,8 +140,19 @@ def spec_document(arguments: argparse.Namespace) -> dict[str, Any]:
     from planner.spec.document import changed
     from planner.spec.series import with_series
 
-    document = changed(read_json(arguments.spec), arguments.set, solver_overrides(arguments))
-    return with_series(document, hourly_folders(arguments, arguments.spec))
+    demo = getattr(arguments, "demo", False)
+    source = "-" if demo else arguments.spec
+    document = changed(demo_document() if demo else read_json(source), arguments.set, solver_overrides(arguments))
+    return with_series(document, hourly_folders(arguments, source))
+
+
+def demo_document() -> dict[str, Any]:
+    """Return a copy of the spec of --demo."""
+    import copy
+
+    from planner.ways_in.draft import DEMO
+
+    return copy.deepcopy(dict(DEMO))
 
 
 def read_json(path: str) -> dict[str, Any]:

@@ -32,7 +32,9 @@ HTML = "html"  # format of the commands `plan` and `show` alone
 def add_plan(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `plan`."""
     plan = commands.add_parser("plan", parents=[shared], help="answer a spec with a plan")
-    plan.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
+    asked = plan.add_mutually_exclusive_group(required=True)
+    asked.add_argument("spec", metavar="SPEC", nargs="?", help=SPEC_HELP)
+    asked.add_argument("--demo", action="store_true", help="plan a small chat service, which needs no file")
     plan.add_argument("--full", action="store_true", help="print every table instead of one page")
     add_solver_options(plan)
     plan.set_defaults(run=_plan, folder_formats=("csv",))

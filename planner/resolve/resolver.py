@@ -35,6 +35,7 @@ from planner.resolve.names import catalog_of, unknown_names
 from planner.resolve.offers import resolve_offers
 from planner.resolve.overrides import unread
 from planner.resolve.phases import phase_facts, with_growth
+from planner.resolve.plausibility.guesses import book_guesses
 from planner.resolve.plausibility.spec import add_facts
 from planner.resolve.porting import resolve_porting
 from planner.resolve.representative_days import representative
@@ -119,6 +120,7 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     budget = context.ceiling(limits.budget, "limits.budget")
     capital = context.ceiling(limits.capital, "limits.capital")
     per_usd = {code: context.per_usd(code, "currency") for code in {"USD", spec.currency}}
+    book_guesses(context)
     context.raise_problems()
     calendar = _calendar(context, money, workloads.training, offered, phases, offers, sites)
     serving = [with_growth(context, workload, calendar, phases) for workload in workloads.serving]

@@ -39,6 +39,10 @@ SCHEMA_VERSION: Literal[1] = 1
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["CNY"])]
 
 
+GuessPath = Annotated[str, Field(min_length=1, max_length=200)]
+GuessReason = Annotated[str, Field(min_length=1, max_length=1000)]
+
+
 class Exchange(Block):
     """Exchange rate of a currency to the US dollar."""
 
@@ -226,6 +230,8 @@ class PlanSpec(Block):
         list[dict[str, Any]],
     ] = {}
     """Records to add to the catalog, each figure with a note."""
+    assumptions: Annotated[dict[GuessPath, GuessReason], Field(max_length=MOST_ENTRIES)] = {}
+    """Values of this spec that are guesses, by their paths such as "workloads[0].lengths.input", each with the reason; the plan lists them among its assumptions."""
     series: dict[str, Series] = {}
     """Contents of the CSV files that the sites name; read from the files if omitted."""
     packing: Packing = Packing()

@@ -1,4 +1,4 @@
-"""Collect what is wrong with a file, by line and column."""
+"""Collect the problems of a file, by line and column."""
 
 from __future__ import annotations
 

@@ -1,0 +1,205 @@
+"""Draft a spec from what a person has: the figures that their files state, and a guess, marked as one, for each that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from catalog.lookup import Catalog
+from planner.facts import Fact
+from planner.messages import Message
+from planner.ways_in.fleets import Fleet
+from planner.ways_in.hub import PREFIX
+from planner.ways_in.launch import Launch
+from planner.ways_in.traces import Trace
+
+REGION = "us-virginia"
+SYSTEMS = ("DGX H200", "DGX B200")
+ARCHITECTURE = "Meta-Llama-3.1-8B"
+RATE = 1.0  # requests/s
+REQUESTS_PER_USER_AND_DAY = 20.0
+DAY_S = 86_400.0
+INPUT, OUTPUT = 1000, 300  # tokens
+TTFT, TPOT = "2 s", "50 ms"
+AGE = "2 years"
+MOST_CV = 3.0  # coefficient of variation that a spec takes
+
+DEMO: Mapping[str, Any] = {
+    "name": "demo: chat in Virginia",
+    "note": "The spec of `flopwatt plan --demo`: a chat service of 20 requests/s, on bought or rented servers in one region.",
+    "workloads": [
+        {
+            "name": "chat", "kind": "serving", "architecture": ARCHITECTURE, "demand": {"requests_per_s": 20},
+            "lengths": {"input": 500, "output": 100}, "origins": [{"region": REGION, "share": 1}],
+            "slo": {"ttft": {"p95": "1 s"}, "tpot": {"p95": "50 ms"}}, "precision": ["fp8"],
+        }
+    ],
+    "sites": [{"region": REGION, "systems": ["DGX H100", "DGX H200"]}],
+}  # fmt: skip
+"""A spec that needs no file, every price from the catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Sources of a spec; None and empty for each that is not given. `config`: a Hugging Face config with the name to give it."""
+
+    config: tuple[str, Mapping[str, Any]] | None = None
+    model: str = ""
+    launch: Launch | None = None
+    trace: Trace | None = None
+    fleet: Fleet | None = None
+    users: int = 0
+    region: str = ""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The spec so far, its guesses by path, and how sources were read."""
+
+    document: dict[str, Any]
+    guesses: dict[str, str] = field(default_factory=dict)
+    notes: list[Fact] = field(default_factory=list)
+
+    def guess(self, path: str, code: str, **arguments: str | int | float) -> None:
+        self.guesses[path] = Message.of(code, **arguments).text()
+
+
+def drafted(sources: Sources, catalog: Catalog) -> tuple[dict[str, Any], tuple[Fact, ...]]:
+    """Return (spec, how the sources were read). Guesses stand under `assumptions` of the spec, by path, with their reasons."""
+    workload: dict[str, Any] = {"name": "requests", "kind": "serving"}
+    draft = _Draft({"name": "", "note": Message.of("ways_in.note_of_spec").text(), "workloads": [workload]})
+    _architecture(draft, workload, sources, catalog)
+    region = sources.region or REGION
+    if not sources.region:
+        draft.guess("workloads[0].origins[0].region", "ways_in.guess_region")
+    _demand(draft, workload, sources)
+    _lengths(draft, workload, sources)
+    workload["origins"] = [{"region": region, "share": 1}]
+    workload["slo"] = {"ttft": {"p95": TTFT}, "tpot": {"p95": TPOT}}
+    for metric in ("ttft", "tpot"):
+        draft.guess(f"workloads[0].slo.{metric}.p95", "ways_in.guess_slo")
+    if sources.launch is not None:
+        workload |= sources.launch.workload
+        draft.guesses |= {f"workloads[0].{key}": reason for key, reason in sources.launch.guesses.items()}
+        draft.notes.append(
+            Fact(f"--{sources.launch.engine}", Message.of("ways_in.launch_chips", chips=sources.launch.chips))
+        )
+        if sources.launch.left:
+            left = ", ".join(sources.launch.left)
+            draft.notes.append(Fact(f"--{sources.launch.engine}", Message.of("ways_in.flags_left", flags=left)))
+    _fleet(draft, sources, region)
+    draft.document["name"] = (
+        f"{workload['architecture']} in {', '.join(site['region'] for site in draft.document['sites'])}"
+    )
+    if draft.guesses:
+        draft.document["assumptions"] = draft.guesses
+    for source in (sources.trace, sources.fleet):
+        draft.notes += source.notes if source is not None else ()
+    return draft.document, tuple(draft.notes)
+
+
+def _architecture(draft: _Draft, workload: dict[str, Any], sources: Sources, catalog: Catalog) -> None:
+    """Name the architecture: of a config, of a model, of the launched model, or a guess."""
+    if sources.config is not None:
+        name, config = sources.config
+        draft.document["catalog"] = {"architectures": [{"name": name, "config": dict(config)}]}
+        workload["architecture"] = name
+        return
+    model = (sources.model or (sources.launch.model if sources.launch else "")).removeprefix(PREFIX)
+    if not model:
+        workload["architecture"] = ARCHITECTURE
+        draft.guess("workloads[0].architecture", "ways_in.guess_architecture")
+        return
+    workload["architecture"] = known_architecture(model, catalog)
+    draft.notes.append(Fact("--model", Message.of("ways_in.of_catalog", model=model, record=workload["architecture"])))
+
+
+def known_architecture(model: str, catalog: Catalog) -> str:
+    """Return the record of a model of the hub; empty if the catalog has none.
+
+    >>> known_architecture("Qwen/Qwen3-32B", Catalog.load()), known_architecture("a/b", Catalog.load())
+    ('Qwen3-32B', '')
+    """
+    name = model.removeprefix(PREFIX)
+    for candidate in (name, name.rpartition("/")[2]):
+        if catalog.has("architectures", candidate):
+            return catalog.get("architectures", candidate).name
+    return ""
+
+
+def _demand(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
+    """State the rate of requests: of users, else of the trace, else a guess; and its shape over day and week."""
+    trace = sources.trace
+    demand: dict[str, Any] = {}
+    path = "workloads[0].demand.requests_per_s"
+    if sources.users:
+        demand["requests_per_s"] = float(f"{sources.users * REQUESTS_PER_USER_AND_DAY / DAY_S:.4g}")
+        draft.guess(path, "ways_in.guess_users", users=sources.users, each=REQUESTS_PER_USER_AND_DAY)
+    elif trace is not None and trace.rate is not None:
+        demand["requests_per_s"] = float(f"{trace.rate:.6g}")
+    else:
+        demand["requests_per_s"] = RATE
+        draft.guess(path, "ways_in.guess_rate")
+    if trace is not None and trace.profile is not None:
+        demand["profile"] = [round(weight, 4) for weight in trace.profile]
+    else:
+        draft.guess("workloads[0].demand", "ways_in.guess_flat")
+    if trace is not None and trace.week is not None and min(trace.week) > 1e-3:
+        demand["week"] = [round(weight, 4) for weight in trace.week]
+    workload["demand"] = demand
+
+
+def _lengths(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
+    """State the lengths and the reuse of prefixes: of the trace, else guesses within the context that the engine was launched with."""
+    trace = sources.trace
+    if trace is None:
+        most = (sources.launch.most_context if sources.launch else 0) or 10 * (INPUT + OUTPUT)
+        workload["lengths"] = {"input": max(1, min(INPUT, most * 3 // 4)), "output": max(2, min(OUTPUT, most // 4))}
+        for key in ("input", "output"):
+            draft.guess(f"workloads[0].lengths.{key}", "ways_in.guess_lengths")
+        return
+    lengths: dict[str, int | float] = {
+        "input": max(1, round(trace.input.mean)),
+        "output": max(2, round(trace.output.mean)),
+    }
+    for key, figures in (("input", trace.input), ("output", trace.output)):
+        lengths[f"{key}_cv"] = round(min(figures.cv, MOST_CV), 3)
+        if figures.cv > MOST_CV:
+            draft.guess(f"workloads[0].lengths.{key}_cv", "ways_in.guess_cv", cv=figures.cv, most=MOST_CV)
+    workload["lengths"] = lengths
+    reuse = trace.reuse
+    if reuse is not None and reuse.hit_rate > 0.0 and workload["lengths"]["input"] > 1:
+        held = min(round(reuse.prefix_tokens), workload["lengths"]["input"] - 1)
+        share = reuse.hit_rate * reuse.prefix_tokens / held
+        workload["cache"] = {"prefix_tokens": held, "hit_rate": round(min(share, 1.0), 4)}
+        draft.guess("workloads[0].cache.hit_rate", "ways_in.guess_cache")
+
+
+def _fleet(draft: _Draft, sources: Sources, region: str) -> None:
+    """State sites, systems that exist with a guess at their age, and offers."""
+    fleet = sources.fleet
+    if fleet is None:
+        draft.document["sites"] = [{"region": region, "systems": list(SYSTEMS)}]
+        draft.guess("sites[0].systems", "ways_in.guess_systems")
+        if not sources.region:
+            draft.guess("sites[0].region", "ways_in.guess_region")
+        return
+    by_site: dict[str, list[str]] = {}
+    for system, place in [*fleet.counts, *((row["system"], (row.get("regions") or [""])[0]) for row in fleet.offers)]:
+        systems = by_site.setdefault(place or region, [])
+        if system not in systems:
+            systems.append(system)
+    draft.document["sites"] = [{"region": place, "systems": systems} for place, systems in by_site.items()]
+    if region in by_site and not sources.region and any(not place for _, place in fleet.counts):
+        draft.guess(f"sites[{list(by_site).index(region)}].region", "ways_in.guess_region")
+    owned = [
+        {"system": system, "region": place or region, "count": count, "age": AGE}
+        for (system, place), count in fleet.counts.items()
+    ]
+    if owned:
+        draft.document["owned"] = owned
+        for i in range(len(owned)):
+            draft.guess(f"owned[{i}].age", "ways_in.guess_age")
+    if fleet.offers:
+        draft.document["offers"] = [dict(row) for row in fleet.offers]

@@ -1,0 +1,130 @@
+"""`flopwatt init`: a spec from each source is valid, its guesses are marked and listed by the plan."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import planner
+from planner.cli.main import main
+from planner.pipeline import checked
+from planner.verify.plan import verify_plan
+
+TRACE = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
+    f"2023-11-{13 + i // 24:02d} {i % 24:02d}:{10 * j:02d}:00,{400 + 100 * j},{80 + j}\n"
+    for i in range(8 * 24)
+    for j in range(1 + (i % 24 >= 8))
+)
+CONFIG = {
+    "model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+    "intermediate_size": 8192, "vocab_size": 32000, "max_position_embeddings": 8192, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "trace.csv").write_text(TRACE)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "fleet.csv").write_text("gpu,gpus,count,region\nH100,8,2,us-east-1\n")
+    cache = tmp_path / "hub" / "models--org--own" / "snapshots" / "ab"
+    cache.mkdir(parents=True)
+    (cache / "config.json").write_text(json.dumps(CONFIG))
+    return tmp_path
+
+
+def init(capsys, *options):
+    assert main(["init", *map(str, options)]) == 0
+    printed = capsys.readouterr()
+    return json.loads(printed.out), printed.err
+
+
+SOURCES = {
+    "catalog's model": ["--model", "hf:Qwen/Qwen3-32B"],
+    "cached model": ["--model", "hf:org/own"],
+    "config": ["--config", "config.json"],
+    "vllm": ["--vllm", "vllm serve org/own -tp 2 --max-model-len 1024"],
+    "sglang": ["--sglang", "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 2 --speculative-num-draft-tokens 3"],
+    "trace": ["--trace", "trace.csv"],
+    "fleet": ["--fleet", "fleet.csv"],
+    "users": ["--users", "50000"],
+    "all": ["--config", "config.json", "--trace", "trace.csv", "--fleet", "fleet.csv", "--users", "1000", "--region", "us-virginia"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_each_source_gives_a_valid_spec_whose_guesses_are_echoed(files, capsys, monkeypatch, source):
+    monkeypatch.chdir(files)
+    monkeypatch.setenv("HF_HUB_CACHE", str(files / "hub"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    document, echoed = init(capsys, *SOURCES[source])
+    assert checked(document)[0]["workloads"] == 1
+    assert document["assumptions"]
+    for path, reason in document["assumptions"].items():
+        assert f"{path}: guess: {reason}" in echoed
+
+
+def test_the_plan_lists_the_guesses_with_their_values(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    document, _ = init(capsys, "--config", "config.json", "--fleet", "fleet.csv")
+    plan = planner.solve(document)
+    assert plan.has_answer and verify_plan(plan) == []
+    rows = {row["path"]: row for row in plan.document["assumptions"]}
+    assert set(document["assumptions"]) <= set(rows)
+    assert rows["workloads[0].slo.ttft.p95"]["value"] == 2.0
+    assert rows["workloads[0].slo.ttft.p95"]["reason"].startswith("guess: ")
+
+
+def test_a_trace_states_rate_shape_and_lengths(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    workload = init(capsys, "--trace", "trace.csv", "--region", "us-virginia")[0]["workloads"][0]
+    assert workload["demand"]["requests_per_s"] == pytest.approx((8 + 2 * 16) / 86400, rel=1e-2)
+    profile = workload["demand"]["profile"]  # from 8 UTC, which is 3 in Virginia, twice as many
+    assert [hour for hour in range(24) if profile[hour] < 1.0] == [0, 1, 2, 19, 20, 21, 22, 23]
+    assert len(workload["demand"]["week"]) == 7 and workload["lengths"]["input"] == 440
+
+
+def test_a_guess_of_nothing_is_told(files, capsys):
+    document, _ = init(capsys, "--users", "100")
+    document["assumptions"]["sites[7].power"] = "none"
+    notes = [fact.message.code for fact in checked(document)[1]]
+    assert "ways_in.guess_of_nothing" in notes
+
+
+def test_lengths_stay_within_the_context_of_the_engine(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    document, _ = init(capsys, "--vllm", "vllm serve Qwen/Qwen3-8B --max-model-len 512")
+    lengths = document["workloads"][0]["lengths"]
+    assert lengths["input"] + lengths["output"] <= 512
+
+
+def test_nothing_to_read_and_every_wrong_source_are_errors(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    assert main(["init"]) == 3
+    assert "--trace" in capsys.readouterr().err
+    (files / "bad.csv").write_text("a,b\n")
+    assert (
+        main(
+            [
+                "init",
+                "--trace",
+                "bad.csv",
+                "--fleet",
+                "bad.csv",
+                "--vllm",
+                "vllm serve a/b --tp-szie 3",
+                "--region",
+                "mars",
+            ]
+        )
+        == 3
+    )
+    told = capsys.readouterr().err
+    assert all(words in told for words in ("is no trace", "is no fleet", "no flag of vllm", 'unknown region "mars"'))
+
+
+def test_a_demo_needs_no_file(capsys):
+    assert main(["plan", "--demo", "--quiet", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "optimal"
+    with pytest.raises(SystemExit):
+        main(["plan"])

@@ -1,0 +1,74 @@
+"""Launch commands and YAML files of vLLM and SGLang: what they say of a workload, and flags that do not exist."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import SpecError
+from planner.ways_in.launch import ACCEPTANCE, SGLANG, VLLM, read_launch
+
+
+def test_a_vllm_command_states_the_workload():
+    found = read_launch(
+        "CUDA_VISIBLE_DEVICES=0,1 vllm serve --enable-expert-parallel Qwen/Qwen3-32B -tp 2 --data-parallel-size=2 --gpu-memory-utilization 0.92 "
+        "--kv-cache-dtype fp8_e4m3 --quantization fp8 --max-model-len 32k --enforce-eager --port 8000 \\\n"
+        """--speculative-config '{"method": "mtp", "num_speculative_tokens": 2}'""",
+        VLLM,
+    )
+    assert found.model == "Qwen/Qwen3-32B" and found.chips == 4 and found.most_context == 32768
+    assert found.workload == {
+        "engine": "vllm", "memory_utilisation": 0.92, "precision": ["fp8"], "kv_precision": ["fp8"], "eager": True,
+        "speculation": {"draft_tokens": 2, "acceptance": ACCEPTANCE},
+    }  # fmt: skip
+    assert set(found.guesses) == {"speculation.acceptance"}
+    assert found.left == ("--enable-expert-parallel", "--port")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "chips"),
+    [("--dp 2", 16), ("--dp-size 2 --enable-dp-attention", 8), ("--attn-dp-size 2", 8), ("", 8)],
+)
+def test_attention_ranks_of_sglang_share_the_chips_and_replicas_do_not(ranks, chips):
+    found = read_launch(
+        f"python -m sglang.launch_server --model-path org/own --tp 8 {ranks} --mem-fraction-static 0.85", SGLANG
+    )
+    assert found.chips == chips and found.model == "org/own" and found.workload["memory_utilisation"] == 0.85
+
+
+def test_yaml_files_state_the_same(tmp_path):
+    path = tmp_path / "server.yaml"
+    path.write_text(
+        "# a comment\nmodel-path: org/own\ntp_size: 4  # four\nkv-cache-dtype: 'bf16'\nenable-dp-attention: false\n"
+    )
+    found = read_launch(str(path), SGLANG)
+    assert (found.model, found.chips, found.workload["kv_precision"], found.left) == ("org/own", 4, ["bf16"], ())
+    config = tmp_path / "vllm.yaml"
+    config.write_text("model: org/other\ntensor-parallel-size: 2\n")
+    assert read_launch(f"vllm serve org/own --config {config}", VLLM).chips == 2
+    assert read_launch(f"vllm serve org/own --config {config}", VLLM).model == "org/own"
+
+
+@pytest.mark.parametrize(
+    ("text", "engine", "words"),
+    [
+        ("vllm serve a/b --tensor-paralel-size 8 --nope 1", VLLM, ["--tensor-paralel-size: no flag of vllm", '"tensor-parallel-size"', "--nope"]),
+        ("vllm serve a/b -tp zero --gpu-memory-utilization 92", VLLM, ["tensor-parallel-size: expected", "gpu-memory-utilization: expected"]),
+        ("vllm serve", VLLM, ["names no model"]),
+        ("vllm serve a/b c/d", VLLM, ['"c/d" belongs to no flag']),
+        ("vllm serve 'a/b", VLLM, ["is not a command line"]),
+        ("ls -l", SGLANG, ["expected a command such as python -m sglang.launch_server"]),
+        ("vllm serve a/b --speculative-config '{}'", VLLM, ["expected a whole number of tokens from 1 to 32"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_by_flag(text, engine, words):
+    with pytest.raises(SpecError) as caught:
+        read_launch(text, engine)
+    for expected in words:
+        assert expected in str(caught.value)
+
+
+def test_nested_yaml_is_refused_by_line_and_column(tmp_path):
+    path = tmp_path / "server.yaml"
+    path.write_text("model-path: a/b\nnested:\n  key: 1\n")
+    with pytest.raises(SpecError, match=r"server\.yaml line 3, column 3: expected name: value"):
+        read_launch(str(path), SGLANG)
