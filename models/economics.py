@@ -141,20 +141,48 @@ def purchase_share(
     return as_result((1.0 - residual_value(ages_years, fractions, life) * one) * cycles + gone * last)
 
 
-def window_present_worth(rate: ArrayLike, start_year: ArrayLike, end_year: ArrayLike, horizon_years: int) -> Result:
-    """Compute the present worth of one unit per year that flows during [a, b), each year's share paid at that year's end.
+def window_present_worth(
+    rate: ArrayLike,
+    start_year: ArrayLike,
+    end_year: ArrayLike,
+    horizon_years: int,
+    payments_per_year: int = 1,
+    escalation: float = 0.0,
+) -> Result:
+    """Compute the present worth of one unit per year that flows during [a, b), each period's share paid at that period's end.
 
-    sum over k of |[a, b) n [k, k+1)| (1 + r)^-(k+1),  k = 0 .. horizon - 1;  equals PW(r, h) for [0, h).
-    Shapes: broadcast. Units: rate [1/year], start and end [year], result [year]. What lies outside the horizon counts 0.
-    Reference: Park (2016), chapter 2 (end-of-period convention).
+    sum over k of |[a, b) n [k/m, (k+1)/m)| (1 + g)^floor(k/m) (1 + r)^-((k+1)/m),  k = 0 .. m horizon - 1,  with m payments per year
+    and an amount that rises by g at the end of each year;  equals PW(r, h) for [0, h), m = 1 and g = 0.
+    Shapes: broadcast. Units: rate and g [1/year], start and end [year], result [year]. What lies outside the horizon counts 0. Valid for g > -1.
+    Reference: Park (2016), chapter 2 (end-of-period convention), chapter 3 (geometric gradient) and chapter 4 (payments within a year).
 
-    >>> float(round(window_present_worth(0.08, 0.5, 1.25, 2), 6))
-    0.677298
+    >>> float(round(window_present_worth(0.08, 0.5, 1.25, 2), 6)), float(round(window_present_worth(0.08, 0, 1, 1, 12), 6))
+    (0.677298, 0.95945)
+    >>> float(round(window_present_worth(0.08, 0, 2, 2, escalation=0.1), 6)) == round(1 / 1.08 + 1.1 / 1.08**2, 6)
+    True
     """
     rate, start, end = (np.asarray(a, float)[..., None] for a in (rate, start_year, end_year))
-    year = np.arange(horizon_years, dtype=float)
-    overlap = np.clip(np.minimum(end, year + 1.0) - np.maximum(start, year), 0.0, 1.0)
-    return as_result((overlap * discount_factor(rate, year + 1.0)).sum(axis=-1))
+    k = np.arange(horizon_years * payments_per_year, dtype=float)
+    begins, paid = k / payments_per_year, (k + 1.0) / payments_per_year
+    overlap = np.clip(np.minimum(end, paid) - np.maximum(start, begins), 0.0, 1.0 / payments_per_year)
+    risen = (1.0 + escalation) ** (k // payments_per_year)
+    return as_result((overlap * risen * discount_factor(rate, paid)).sum(axis=-1))
+
+
+def level_payments(rate: ArrayLike, payments_per_year: int) -> Result:
+    """Compute the present worth of one unit per year in m equal payments, over that of one unit at the end of each year:  r / (m ((1 + r)^(1/m) - 1)).
+
+    Shapes: that of rate. Units: rate [1/year], result [1], 1 when m = 1 or r = 0. Valid for rate > -1.
+    Reference: Park (2016), chapter 4 (effective rate per payment period).
+
+    >>> float(level_payments(0.08, 1)), float(round(level_payments(0.08, 12), 5))
+    (1.0, 1.03616)
+    """
+    rate = np.asarray(rate, float)
+    per_period = payments_per_year * np.expm1(np.log1p(rate) / payments_per_year)
+    return as_result(
+        np.where((rate == 0.0) | (payments_per_year == 1), 1.0, rate / np.where(rate == 0.0, 1.0, per_period))
+    )
 
 
 def cost_per_million_tokens(cost: ArrayLike, tokens: ArrayLike) -> Result:

@@ -8,10 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cache
 
 from catalog.units import YEAR_S
-from models.economics import annuity
 from models.network.group_links import Plant
 from planner.messages import Message
 from planner.money.owning import Purchase, total_worth
@@ -197,18 +195,13 @@ def purchase_of(money: Economics, option: FleetOption, term: Term) -> Purchase:
         facility=charges.facility,
         spare_parts=charges.spare_parts,
         per_year=charges.per_year,
+        staffed=charges.staff,
         paid=charges.paid,
         parts=0.0 if option.offer.owned is not None else money.spare_parts,
         maintenance=money.maintenance,
         levies=money.levies,
-        annuity=_building_per_year(money.discount_rate, money.facility_life_years),
+        annuity=money.building_per_year,
     )
-
-
-@cache
-def _building_per_year(rate: float, life_years: float) -> float:
-    """Compute the yearly payment for a building per unit of its price."""
-    return float(annuity(1.0, rate, life_years))
 
 
 def charged(money: Economics, option: FleetOption, term: Term) -> float:

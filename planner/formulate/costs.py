@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from planner.money.components import COPY, HOUR, PORT, REPLICA, REQUEST, SITE, S
 from planner.money.owning import Purchase, owning
 from planner.money.terms import CARBON, COST, ENERGY, AnyTerms, Dated, Dates, Flowing, Place
 from planner.problem.calendar import Calendar
-from planner.problem.electricity import idle_price_per_j
+from planner.problem.electricity import idle_price_per_j, slot_prices
 from planner.problem.facts import PhaseFacts, ResolvedSpec
 from planner.problem.lines import NO_TREE
 from planner.problem.phases import API, Term, counted_by_hour, window_at
@@ -53,7 +54,7 @@ class Rates:
 def slot_rates(problem: ResolvedSpec) -> Rates:
     """Compute cost and carbon of one watt for every site and slot."""
     calendar = problem.calendar
-    price = np.array([site.price_per_j[calendar.hour] for site in problem.sites])
+    price = np.array([slot_prices(site.price_per_j, calendar, problem.economics) for site in problem.sites])
     carbon = np.array([site.carbon_kg_per_j[calendar.hour] for site in problem.sites])
     metered = np.array([site.electricity is not None for site in problem.sites])
     idle = np.array([idle_price_per_j(mine, bool(billed)) for mine, billed in zip(price, metered, strict=True)])
@@ -65,15 +66,13 @@ def slot_rates(problem: ResolvedSpec) -> Rates:
 
 def dates_of(problem: ResolvedSpec) -> Dates:
     """Describe when amounts of a problem may fall due."""
-    calendar, money = problem.calendar, problem.economics
-    years = calendar.edges_s / YEAR_S
-    worth = window_present_worth(money.discount_rate, years[:-1], years[1:], money.years)
+    calendar = problem.calendar
     phases = [(window_at(calendar, phase.start_s), window_at(calendar, phase.end_s) - 1) for phase in problem.phases]
     return Dates(
         calendar.window,
         calendar.seconds,
         calendar.discount,
-        np.asarray(worth, dtype=float),
+        _year_worth(problem, 0.0),
         np.array(phases, dtype=np.int64).reshape(-1, 2),
     )
 
@@ -133,7 +132,13 @@ def holding_terms(
     draws = owned & ((idle_w * idle.sum(axis=1) != 0) | ~metered)
     found: list[AnyTerms] = [
         *_owning_terms(problem, [part for part, own in zip(held, owned, strict=True) if own], rates.dates),
-        flowing(components.COLOCATION.key, owned & (hall != 0), hall, worth, nothing),
+        flowing(
+            components.COLOCATION.key,
+            owned & (hall != 0),
+            hall,
+            worth * problem.calendar.risen(problem.economics.escalation.rent),
+            nothing,
+        ),
         *_exit_terms(problem, [part for part in held if part[2].owed_worth_s], rates.dates),
         flowing(components.ENERGY.key, draws, idle_w, rates.idle_cost_per_w, site),
     ]
@@ -160,11 +165,12 @@ def _owning_terms(problem: ResolvedSpec, held: Sequence[tuple[int, FleetOption, 
     windows = np.array([(term.first, term.last) for _, _, term in held], dtype=np.int64)
     phase = np.array([term.phase for _, _, term in held], dtype=np.int64)
     places = [(option.site.region, option.system.name, option.offer.how) for _, option, _ in held]
-    years = _years_in_phases(problem, windows)
     there = phase[:, None] == np.arange(len(problem.phases))
     found: list[AnyTerms] = []
     for part in owning(Purchase(*columns)):
         worth, first, yearly = (np.asarray(x, dtype=float) for x in (part.worth, part.on_delivery, part.per_year))
+        rises = money.escalation_of(part.component.key)
+        years = _years_in_phases(problem, windows, rises)
         rows = np.ones(len(held), dtype=bool)
         if part.component in (components.SPARE_PARTS, components.STAFF, components.SOFTWARE, components.LEVIES):
             rows = (worth != 0) | (first != 0) | (yearly != 0)
@@ -180,6 +186,7 @@ def _owning_terms(problem: ResolvedSpec, held: Sequence[tuple[int, FleetOption, 
                 capital=first[rows] if part.component.capital else None,
                 phase=phase[rows],
                 windows=windows[rows],
+                year_worth=_year_worth(problem, rises),
             )
         )
     return found
@@ -209,13 +216,23 @@ def _exit_terms(problem: ResolvedSpec, held: Sequence[tuple[int, FleetOption, Te
     ]
 
 
-def _years_in_phases(problem: ResolvedSpec, windows: Ints) -> Floats:
-    """Compute the years of each phase for which something is held over `windows` [n, 2], [n, phases]."""
-    edges = problem.calendar.edges_s
-    begin = np.array([phase.start_s for phase in problem.phases], dtype=float)
-    end = np.array([phase.end_s for phase in problem.phases], dtype=float)
-    held_s = np.minimum(edges[windows[:, 1:] + 1], end) - np.maximum(edges[windows[:, :1]], begin)
-    return np.asarray(np.maximum(held_s, 0.0) / YEAR_S, dtype=float)
+def _year_worth(problem: ResolvedSpec, escalation: float) -> Floats:
+    """Compute the present value of one unit per year that flows during each window and rises by a share per year, [V]."""
+    years = (problem.calendar.edges_s / YEAR_S).tolist()
+    return np.array([problem.economics.worth(begin, end, escalation) for begin, end in pairwise(years)])
+
+
+def _years_in_phases(problem: ResolvedSpec, windows: Ints, escalation: float) -> Floats:
+    """Compute the years of each phase for which something is held over `windows` [n, 2], [n, phases]; each counts for what its price has risen to."""
+    edges, total = problem.calendar.edges_s / YEAR_S, problem.economics.years
+    begin = np.array([phase.start_s for phase in problem.phases], dtype=float) / YEAR_S
+    end = np.array([phase.end_s for phase in problem.phases], dtype=float) / YEAR_S
+    first, last = np.maximum(edges[windows[:, :1]], begin), np.minimum(edges[windows[:, 1:] + 1], end)
+    if not escalation:
+        return np.asarray(np.maximum(last - first, 0.0), dtype=float)
+    return np.asarray(
+        window_present_worth(0.0, first, np.maximum(last, first), total, escalation=escalation), dtype=float
+    )
 
 
 def point_terms(

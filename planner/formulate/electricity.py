@@ -13,14 +13,13 @@ import numpy as np
 
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from models.arrays import Bools, Floats, Ints
-from models.economics import discount_factor
 from planner.formulate.costs import Rates
 from planner.formulate.functionals import Functionals
 from planner.money import components
 from planner.money.components import CONTRACT, GRID, PEAK, POWER, STORE, TAKEN
 from planner.money.terms import CARBON, COST, ENERGY, AnyTerms, Dated, Dates, Flowing, Place
 from planner.problem.calendar import HOURS_PER_YEAR, Calendar
-from planner.problem.electricity import ContractFacts, ElectricityFacts, peak_name
+from planner.problem.electricity import ContractFacts, ElectricityFacts, peak_name, slot_prices
 from planner.problem.facts import PhaseFacts, ResolvedSpec, SiteFacts
 from solvers.model.block_data.electricity import Chronology, MeterData
 
@@ -107,12 +106,13 @@ def _grid_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
     common: dict[str, Any] = {"decision": GRID, "at": at, "places": places, "dates": rates.dates}
     common |= {"per_unit": np.ones(len(metered)), "follows": site}
     charged = [(m, facts) for m, (_, _, facts) in enumerate(metered) if facts.demand_charge]
-    peaks = [(m, facts, s) for m, facts in charged for _, _, s in charged_peaks(calendar, facts.timezone)]
+    rises = problem.economics.escalation.electricity
+    peaks = [(m, facts, s) for m, facts in charged for _, _, s in charged_peaks(calendar, facts.timezone, None, rises)]
     paid = [
         [
             paid_s * facts.demand_charge
             for _, facts in charged
-            for _, _, paid_s in charged_peaks(calendar, facts.timezone, p)
+            for _, _, paid_s in charged_peaks(calendar, facts.timezone, p, rises)
         ]
         for p in problem.phases
     ]
@@ -147,6 +147,7 @@ def _contract_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
     produced = np.array([c.pays_produced for c in contracts], dtype=bool)
     price, carbon = _floats(c.price_per_j for c in contracts), _floats(c.carbon_kg_per_j for c in contracts)
     delivered = _floats(c.delivered_per_j for c in contracts)
+    risen = problem.calendar.risen(problem.economics.escalation.electricity)
     every, slots = np.ones(len(contracts), dtype=bool), np.zeros(len(contracts), dtype=np.int64)
     last = problem.calendar.windows - 1
 
@@ -182,7 +183,11 @@ def _contract_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
             else ()
         ),
         taken(components.PPA.key, ~produced, price, rates.worth[None, :]),
-        *([taken(components.PPA.key, delivered > 0, delivered, rates.worth[None, :])] if delivered.any() else []),
+        *(
+            [taken(components.PPA.key, delivered > 0, delivered, (rates.worth * risen)[None, :])]
+            if delivered.any()
+            else []
+        ),
         taken(components.PPA.carbon, every, carbon, rates.seconds[None, :], functional=CARBON),
         taken(components.PPA.key, every, np.ones(len(contracts)), rates.seconds[None, :], functional=ENERGY),
     ]
@@ -194,12 +199,14 @@ def _market_terms(
     """Build the terms of contracts that are settled in a market: all output earns its price, and energy that is taken forgoes the price."""
     sold = [c for c, contract in enumerate(contracts) if contract.market_per_j is not None]
     at, here = np.array(sold), tuple(places[c] for c in sold)
-    hours = problem.calendar.hour
-    market = np.array([c.market_per_j[hours] for c in contracts if c.market_per_j is not None]) * rates.worth
+    calendar, money = problem.calendar, problem.economics
+    market = rates.worth * np.array(
+        [slot_prices(c.market_per_j, calendar, money) for c in contracts if c.market_per_j is not None]
+    )
     share = _shares(problem.calendar, [contracts[c] for c in sold])
     common: dict[str, Any] = {"component": components.PPA.key, "at": at, "places": here, "dates": rates.dates}
     common |= {"follows": np.arange(len(sold))}
-    last = problem.calendar.windows - 1
+    last = calendar.windows - 1
     return [
         Flowing(
             decision=CONTRACT,
@@ -254,10 +261,12 @@ def bought_in(phase: PhaseFacts, life_years: float, horizon_s: float) -> int:
     return int(((times >= phase.start_s - 1e-6) & (times < phase.end_s - 1e-6)).sum())
 
 
-def charged_peaks(calendar: Calendar, timezone: str, phase: PhaseFacts | None = None) -> list[tuple[str, Bools, float]]:
+def charged_peaks(
+    calendar: Calendar, timezone: str, phase: PhaseFacts | None = None, escalation: float = 0.0
+) -> list[tuple[str, Bools, float]]:
     """List (name, slots [T] among which the largest counts, present worth [s] of the months for which it is charged).
 
-    With a `phase`: the seconds of these months that lie in it, undiscounted.
+    With a `phase`: the seconds of these months that lie in it, undiscounted. The charge rises by `escalation` at the end of each year.
 
     Each month of local time, in each year of the horizon, counts for a twelfth of a year; one that the horizon cuts, for
     its part. Months with the same slots share one peak: on one typical day all months of a window are alike, and with
@@ -273,9 +282,9 @@ def charged_peaks(calendar: Calendar, timezone: str, phase: PhaseFacts | None = 
             touched = (calendar.edges_s[:-1] < stop - 1e-6) & (calendar.edges_s[1:] > start + 1e-6)
             slots = month_of[:, month] & touched[calendar.window]
             key = slots.tobytes()
-            worth_s = MONTH_S * part
+            worth_s = MONTH_S * part * (1.0 + escalation) ** year
             if phase is None:
-                worth_s *= float(discount_factor(calendar.discount_rate, year + 1.0))
+                worth_s *= calendar.worth_between(start, stop)
             else:
                 worth_s *= max(min(stop, phase.end_s) - max(start, phase.start_s), 0.0) / (stop - start)
             found[key] = (slots, found[key][1] + worth_s if key in found else worth_s)

@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.interpret.decisions import Decisions
 from planner.interpret.deployments import resident_of
+from planner.problem.electricity import slot_prices
 
 
 def route_rows(decided: Decisions) -> list[dict[str, Any]]:
@@ -38,6 +39,7 @@ def schedule_rows(decided: Decisions) -> list[dict[str, Any]]:
         here = [p for p in decided.used if decided.form.points[p].site == site.region]
         if not every[r].any() and site.electricity is None and not here:
             continue
+        prices = slot_prices(site.price_per_j, calendar, decided.problem.economics)
         for t in range(calendar.slots):
             hour = int(calendar.hour[t])
             rows.append(
@@ -50,7 +52,7 @@ def schedule_rows(decided: Decisions) -> list[dict[str, Any]]:
                     "power_w": float(every[r, t]),
                     "own_power_w": float(own[r, t]),
                     "energy_j": float(every[r, t] * calendar.seconds[t]),
-                    "price_per_j": float(site.price_per_j[hour]),
+                    "price_per_j": float(prices[t]),
                     "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
                     **(decided.electricity.of_slot(site.region, t) if decided.electricity else {}),
                     "active": {decided.point_ids[p]: float(active[p, t]) for p in here if active[p, t] > 0},

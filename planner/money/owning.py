@@ -36,7 +36,8 @@ class Purchase:
     upkeep: Amount
     facility: Amount
     spare_parts: Amount
-    per_year: Amount  # one unit paid at the end of each year
+    per_year: Amount  # one unit per year
+    staffed: Amount  # one unit per year that rises as the pay of staff does
     # payments, per unit of price
     paid: Amount  # on delivery of the system
     parts: Amount  # on delivery, for spare parts
@@ -72,7 +73,7 @@ def owning(bought: Purchase) -> tuple[Owned, ...]:
         Owned(MAINTENANCE, both * bought.upkeep, 0.0 * both, both * bought.maintenance),
         Owned(SPARE_PARTS, bought.price * bought.spare_parts, bought.price * bought.parts, 0.0 * both),
         Owned(FACILITY, bought.building * bought.facility, 0.0 * both, bought.building * bought.annuity),
-        Owned(STAFF, bought.staff * bought.per_year, 0.0 * both, bought.staff),
+        Owned(STAFF, bought.staff * bought.staffed, 0.0 * both, bought.staff),
         Owned(SOFTWARE, bought.software * bought.per_year, 0.0 * both, bought.software),
         Owned(LEVIES, both * bought.levies * bought.per_year, 0.0 * both, both * bought.levies),
     )

@@ -130,7 +130,7 @@ class Dated(Terms):
     """Terms with dates: present value `worth` [n], and payments `paid` in each phase [n, phases], not discounted.
 
     `capital` [n]: the part that is paid on delivery, in phase `phase` [n]; None where nothing is bought. An amount belongs to the `windows`
-    [n, 2] for which something is held, as equal payments at the end of each year; None for all windows alike.
+    [n, 2] for which something is held, as payments in proportion to `year_worth` [V], equal ones where it is None; no `windows` for all alike.
     """
 
     worth: Floats
@@ -138,6 +138,7 @@ class Dated(Terms):
     capital: Floats | None = None
     phase: Ints | None = None
     windows: Ints | None = None
+    year_worth: Floats | None = None
 
     def coefficients(self, size: int) -> Floats:
         """Add up the coefficients of `size` decisions, [size]."""
@@ -155,7 +156,8 @@ class Dated(Terms):
         """Return the terms of a window, at present value."""
         if self.decision not in DATED or self.windows is None:
             return replace(self, worth=self.worth * _even(self.dates, v))
-        worth = self.dates.covered(self.windows) * self.dates.year_worth
+        yearly = self.dates.year_worth if self.year_worth is None else self.year_worth
+        worth = self.dates.covered(self.windows) * yearly
         return replace(self, worth=self.worth * worth[:, v] / worth.sum(axis=1))
 
     def bought(self, p: int | None = None) -> Dated | None:

@@ -21,6 +21,7 @@ from models.arrays import Bools, Floats, Ints
 from models.economics import discount_factor, window_present_worth
 
 SLOTS_PER_DAY = 24
+SUNDAY = 6  # of a week that begins with Monday, 0
 BUSIEST_TOL = 1e-12  # difference from the most requests in a slot, relative, within which another is as busy
 DAYS_PER_YEAR = 365
 HOURS_PER_YEAR = DAYS_PER_YEAR * SLOTS_PER_DAY
@@ -55,6 +56,19 @@ class Clock:
     start: date
     whole_year: bool
     days: tuple[int, ...] = tuple(range(DAYS_PER_YEAR))
+    holidays: frozenset[date] = frozenset()
+
+    def weekday(self, local: datetime) -> int:
+        """Return the weekday (Monday 0) whose shape a local day takes: a holiday that of Sunday."""
+        return SUNDAY if local.date() in self.holidays else local.weekday()
+
+    def read_at(self, timezone: str) -> list[datetime]:
+        """List for each instant that at which a series of another year is read: on a holiday the same hour of the nearest Sunday."""
+        zone = ZoneInfo(timezone)
+        return [
+            moment + timedelta(days=_days_to_sunday(moment.astimezone(zone), self.holidays))
+            for moment in self.instants()
+        ]
 
     @property
     def hours(self) -> int:
@@ -88,6 +102,11 @@ class Clock:
     def repeated(self, day: Floats) -> Floats:
         """Repeat a day's 24 values by UTC hour over the period."""
         return np.tile(day, len(self.days)) if self.whole_year else day
+
+
+def _days_to_sunday(local: datetime, holidays: frozenset[date]) -> int:
+    """Count the days from a holiday to the nearest Sunday, -3 to 3; 0 from other days."""
+    return (SUNDAY - local.weekday() + 3) % 7 - 3 if local.date() in holidays else 0
 
 
 def utc_offset_s(timezone: str, day: date) -> float:
@@ -125,6 +144,7 @@ class Calendar:
     days: tuple[str, ...]  # the date of each day of the period; none of a typical one
     next: Ints  # the slot that follows slot t; the last of a day, or of a year, is followed by its first
     step_s: Floats  # how long slot t lasts each time that it comes round [s]
+    payments_per_year: int = 1
 
     @property
     def slots(self) -> int:
@@ -148,6 +168,17 @@ class Calendar:
     def window_discount(self) -> Floats:
         """Return the present worth of one unit paid evenly over each window."""
         return self.window_worth
+
+    def risen(self, escalation: float) -> Floats:
+        """Compute the factor on prices in each slot that rise by a share at the end of each year, at the start of its window."""
+        years = np.floor((self.edges_s[:-1] + BORDER_TOL_S) / YEAR_S)
+        return np.asarray((1.0 + escalation) ** years, dtype=float)[self.window]
+
+    def worth_between(self, begin_s: float, end_s: float) -> float:
+        """Compute the present worth of one unit paid evenly between two moments."""
+        begin, end, years = begin_s / YEAR_S, end_s / YEAR_S, round(self.horizon_s / YEAR_S)
+        worth = float(window_present_worth(self.discount_rate, begin, end, years, self.payments_per_year))
+        return worth / (end - begin)
 
     def within(self, start_s: float, end_s: float) -> Bools:
         """Return the mask of the slots whose window lies inside [start, end]."""
@@ -173,6 +204,7 @@ def build_calendar(
     borders_s: Iterable[float],
     start: date = date(2027, 1, 1),
     stands_for: Ints | None = None,
+    payments_per_year: int = 1,
 ) -> Calendar:
     """Build the calendar: windows between 0, the `borders_s` inside the horizon and its end, each cut into slots.
 
@@ -183,9 +215,8 @@ def build_calendar(
     inner = sorted({float(border) for border in borders_s if 0 < border < horizon_s})
     edges = np.array([0.0, *inner, horizon_s])
     windows = len(edges) - 1
-    worth = window_present_worth(discount_rate, edges[:-1] / YEAR_S, edges[1:] / YEAR_S, years) / (
-        np.diff(edges) / YEAR_S
-    )
+    begin, end = edges[:-1] / YEAR_S, edges[1:] / YEAR_S
+    worth = window_present_worth(discount_rate, begin, end, years, payments_per_year) / (end - begin)
     typical = stands_for is None
     kept, day_of = np.unique(
         np.zeros(DAYS_PER_YEAR, dtype=int) if stands_for is None else stands_for, return_inverse=True
@@ -199,23 +230,32 @@ def build_calendar(
         total = lasts.sum(axis=0)
         window, hour = np.nonzero(total > 0)
         seconds = total[window, hour]
-        paid = np.tensordot(np.asarray(discount_factor(discount_rate, np.arange(years) + 1.0)), lasts, axes=1)
+        worth_of = [_worth_of_pieces(discount_rate, year, full, payments_per_year) for year in range(years)]
+        paid = sum(_lasting(edges, year, day_of, full, each) for year, each in enumerate(worth_of))
         discount = paid[window, hour] / seconds
     follows, step = _chain(window, hour, seconds, years, full)
     return Calendar(
         edges_s=edges, window=window, hour=hour, seconds=seconds, discount=discount, horizon_s=horizon_s, window_worth=worth, discount_rate=discount_rate,
         kind=TYPICAL_DAY if typical else FULL_YEAR if full else TYPICAL_DAYS, start=start, day_of=day_of,
         days=() if typical else tuple((start + timedelta(days=int(day))).isoformat() for day in kept), next=follows, step_s=step,
+        payments_per_year=payments_per_year,
     )  # fmt: skip
 
 
-def _lasting(edges: Floats, year: int, day_of: Ints, full: bool) -> Floats:
-    """Return the seconds [window, hour of the period] of a year that lie in each window; a day counts evenly over its hours
-    unless every hour represents itself."""
+def _worth_of_pieces(rate: float, year: int, full: bool, payments_per_year: int) -> Floats:
+    """Compute the present worth of one unit in each hour of a year, or in each day: paid at the end of its part of the year."""
+    part = np.arange(HOURS_PER_YEAR) * payments_per_year // HOURS_PER_YEAR
+    by_hour = np.asarray(discount_factor(rate, year + (part + 1.0) / payments_per_year))
+    return by_hour if full else np.asarray(by_hour.reshape(DAYS_PER_YEAR, SLOTS_PER_DAY).mean(axis=1))
+
+
+def _lasting(edges: Floats, year: int, day_of: Ints, full: bool, weight: Floats | float = 1.0) -> Floats:
+    """Return the seconds [window, hour of the period] of a year that lie in each window, each piece times its `weight`; a day counts evenly
+    over its hours unless every hour represents itself."""
     piece = HOUR_S if full else DAY_S
     begin = year * YEAR_S + np.arange(HOURS_PER_YEAR if full else DAYS_PER_YEAR) * piece
     shared: Floats = np.minimum(edges[1:, None], begin + piece) - np.maximum(edges[:-1, None], begin)
-    shared = np.maximum(shared, 0.0)
+    shared = np.maximum(shared, 0.0) * weight
     if full:
         return shared
     by_day = np.zeros((len(edges) - 1, int(day_of.max()) + 1))

@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
-from models.economics import annuity, discount_factor, horizon_share, purchase_share, residual_value
-from models.economics import window_present_worth as present_worth
+from models.economics import (
+    annuity,
+    discount_factor,
+    horizon_share,
+    level_payments,
+    purchase_share,
+    residual_value,
+    window_present_worth,
+)
 from planner.messages import Message
 from planner.problem.owned import OwnedFacts
 
@@ -26,6 +34,21 @@ class Residual:
     def at(self, years: float) -> float:
         """Return the share of the price that is left at an age."""
         return float(residual_value(self.ages_years, self.fractions, years))
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """Share by which prices rise at the end of each year of the horizon."""
+
+    electricity: float = 0.0  # energy from the grid, its delivery, demand charges, and the market's price; no contract
+    staff: float = 0.0
+    rent: float = 0.0  # of halls, and of systems without a commitment
+    maintenance: float = 0.0
+
+    @property
+    def by_window(self) -> bool:
+        """Tell whether prices of slots rise, so that each year needs windows of its own."""
+        return self.electricity != 0.0 or self.rent != 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +67,29 @@ class Economics:
     software_per_chip: float = 0.0  # per year
     software_per_system: float = 0.0  # per year
     levies: float = 0.0  # property tax and insurance of systems and fabric, per year and unit of purchase price
+    payments_per_year: int = 1  # in which running costs are paid, each at the end of its part of the year
+    escalation: Escalation = Escalation()
 
     def residual_of(self, system: str) -> Residual:
         """Return the residual value of a system. Raises ValueError for one that cannot be bought."""
         if self.residual is None or system not in self.residual:
             raise ValueError(Message.of("problem.no_residual_value", system=str(system)).text())
         return self.residual[system]
+
+    def worth(self, begin: float, end: float, escalation: float = 0.0) -> float:
+        """Compute the present worth of one unit per year from year `begin` to `end`, which rises by `escalation` per year."""
+        return float(
+            window_present_worth(self.discount_rate, begin, end, self.years, self.payments_per_year, escalation)
+        )
+
+    def escalation_of(self, component: str) -> float:
+        """Return the share by which what a bought system costs per year rises."""
+        return {"staff": self.escalation.staff, "maintenance": self.escalation.maintenance}.get(component, 0.0)
+
+    @property
+    def building_per_year(self) -> float:
+        """Compute what a building costs per year, per unit of its price."""
+        return _annuity(self.discount_rate, self.facility_life_years, self.payments_per_year)
 
     def staff_of(self, nameplate_w: float, own_building: bool) -> float:
         """Compute the staff of one bought system per year; that of a rented hall is in its rent."""
@@ -68,7 +108,8 @@ class Charges:
     upkeep: float
     facility: float
     spare_parts: float  # systems
-    per_year: float  # one unit paid at the end of each year
+    per_year: float  # one unit per year
+    staff: float  # one unit per year that rises as the pay of staff does
     system: float  # systems, without upkeep
     paid: float  # share of the price of a system, on delivery
 
@@ -78,7 +119,7 @@ class Charges:
         return self.system + self.upkeep + self.spare_parts
 
 
-NO_CHARGES = Charges(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # rented systems
+NO_CHARGES = Charges(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # rented systems
 
 
 def charges(
@@ -86,22 +127,29 @@ def charges(
 ) -> Charges:
     """Compute the charges of a purchase held from year `begin` to `end`: paid on delivery, sold at the end, kept up in between.
 
-    share = v^begin x purchase_share(end - begin) + m PW(begin, end), facility = annuity x PW(begin, end), and spare parts are
-    bought and sold as systems are, but not maintained. `price_change` per year is that of the system, not of its network.
+    share = v^begin x purchase_share(end - begin) + m PW(begin, end), facility = annuity x PW(begin, end), maintenance and staff rise by their
+    escalation within PW, and spare parts are bought and sold as systems are, but not maintained. `price_change` per year is that of the system, not of its network.
     """
     rate, residual = money.discount_rate, money.residual_of(system)
-    worth = float(present_worth(rate, begin, end, money.years))
+    worth = money.worth(begin, end)
     delivered = float(discount_factor(rate, begin))
     curve = residual.ages_years, residual.fractions
     bought = delivered * float(purchase_share(rate, life_years, end - begin, *curve))
     system_bought = delivered * float(purchase_share(rate, life_years, end - begin, *curve, price_change))
-    upkeep = money.maintenance * worth
+    upkeep = money.maintenance * money.worth(begin, end, money.escalation.maintenance)
     if begin == 0 and end == money.years:
         building = float(horizon_share(rate, money.facility_life_years, money.years))
     else:
-        building = float(annuity(1.0, rate, money.facility_life_years)) * worth
+        building = money.building_per_year * worth
     parts = money.spare_parts * system_bought
-    return Charges(bought + upkeep, upkeep, building, parts, worth, system_bought, 1.0)
+    staff = money.worth(begin, end, money.escalation.staff)
+    return Charges(bought + upkeep, upkeep, building, parts, worth, staff, system_bought, 1.0)
+
+
+@cache
+def _annuity(rate: float, life_years: float, payments_per_year: int) -> float:
+    """Compute the yearly cost, in equal payments, that repays one unit over a life."""
+    return float(annuity(1.0, rate, life_years)) / float(level_payments(rate, payments_per_year))
 
 
 def charges_of_owned(

@@ -11,6 +11,8 @@ import numpy as np
 
 from catalog.contents import UNKNOWN
 from models.arrays import Floats, Ints
+from planner.problem.calendar import Calendar
+from planner.problem.economics import Economics
 
 ON_SITE, GRID_CONTRACT, FINANCIAL = "on-site", "grid", "financial"  # kinds of contracts
 
@@ -126,6 +128,11 @@ def peak_name(months: list[int], window: Ints, windows: int) -> str:
         if windows == 1
         else f"{months_text} of phase{'s' * (len(phases) > 1)} {', '.join(map(str, phases))}"
     )
+
+
+def slot_prices(by_hour: Floats, calendar: Calendar, money: Economics) -> Floats:
+    """Return a price of electricity in each slot, from that in each hour of the period: it rises at the end of each year."""
+    return np.asarray(by_hour[calendar.hour] * calendar.risen(money.escalation.electricity))
 
 
 def idle_price_per_j(site_price_per_j: Floats, metered: bool) -> Floats:

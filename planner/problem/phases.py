@@ -93,12 +93,12 @@ def borders(
     offers: Sequence[OfferFacts],
     sites: Sequence[SiteFacts],
     money: Economics,
-    growing: bool,
+    yearly: bool,
 ) -> Iterator[float]:
     """Yield the times of deliveries, retirements and changes, for the calendar [s]."""
     yield from (phase.start_s for phase in phases)
     yield from (site.from_s for site in sites)
-    yield from (year * YEAR_S for year in range(1, money.years if growing else 1))
+    yield from (year * YEAR_S for year in range(1, money.years if yearly else 1))
     for offer in offers:
         yield from (
             moment for moment in (offer.from_s, offer.until_s) if offer.how in BY_WINDOW or moment == offer.from_s

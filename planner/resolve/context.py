@@ -54,7 +54,9 @@ class ResolveContext:
         days = np.arange(DAYS_PER_YEAR)
         if horizon.calendar == SAMPLED_DAYS and horizon.days is not None:
             days = sampled_days(horizon.days)
-        clock = Clock(horizon.start, horizon.calendar != TYPICAL_DAY, tuple(np.unique(days).tolist()))
+        clock = Clock(
+            horizon.start, horizon.calendar != TYPICAL_DAY, tuple(np.unique(days).tolist()), frozenset(horizon.holidays)
+        )
         notes = [old_key(key.path, key.new) for key in spec.renamed]
         return cls(spec, catalog, ledger, clock, days if clock.whole_year else None, problems, notes)
 

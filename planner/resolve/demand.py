@@ -41,7 +41,7 @@ def _by_instant(timezone: str, clock: Clock, profile: Floats, week: Floats, mont
     zone = ZoneInfo(timezone)
 
     def weight(local: datetime) -> float:
-        return float(profile[local.hour] * week[local.weekday()] * months[local.month - 1])
+        return float(profile[local.hour] * week[clock.weekday(local)] * months[local.month - 1])
 
     result = np.empty(clock.hours)
     for i, moment in enumerate(clock.instants()):

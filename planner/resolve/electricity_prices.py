@@ -63,7 +63,11 @@ def _stated_price(context: ResolveContext, site: Site, region: Record, path: str
             series = Message.of("resolve.hourly_series", year=given.start[:4]).text()
             reason = with_level(_averaged(series, clock), ledger.prices, f"{path}.hourly", "electricity")
             ledger.assume(f"{path}.hourly.price", site.hourly.file, f"{currency}/J", reason, scope)
-            per_j = context.convert((1.0, currency)) / joules * _read(context, site.hourly, given, name, path)
+            per_j = (
+                context.convert((1.0, currency))
+                / joules
+                * _read(context, site.hourly, given, name, path, region.words("timezone"))
+            )
             return _Priced(clock.fold(per_j, region.words("timezone")), MARKET, of_market=True)
         if (blank := price_column(given.columns)) is not None:
             message = Message.of("resolve.is_blank_in_every_hour", file=site.hourly.file, column=blank[0]).text()
@@ -103,7 +107,8 @@ def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: st
             series = Message.of("resolve.hourly_carbon", kind=hourly.carbon, year=given.start[:4]).text()
             reason = _averaged(series, clock)
             ledger.assume(f"{path}.hourly.carbon", hourly.file, "kg/J", reason, scope)
-            return clock.fold(column[1] * _read(context, hourly, given, column[0], path), region.words("timezone"))
+            zone = region.words("timezone")
+            return clock.fold(column[1] * _read(context, hourly, given, column[0], path, zone), zone)
         if hourly.carbon == "life-cycle" or price_column(given.filled) is None:
             example = f"carbon{'_lca' * (hourly.carbon != 'direct')}_g_per_kwh"
             message = Message.of(
@@ -138,14 +143,16 @@ def _series_of(context: ResolveContext, hourly: Hourly, path: str) -> Series:
     return context.spec.series[hourly.file]
 
 
-def _read(context: ResolveContext, hourly: Hourly, given: Series, column: str, path: str) -> Floats:
+def _read(context: ResolveContext, hourly: Hourly, given: Series, column: str, path: str, timezone: str) -> Floats:
     """Read a column of a site's file at the instants behind the period. Raises SpecError for hours that are missing."""
     clock = context.clock
     first = date.fromisoformat(given.start[:10])
-    if (note := another_year(f"{path}.hourly", hourly.file, first, clock.start)) is not None:
+    note = another_year(f"{path}.hourly", hourly.file, first, clock.start, len(clock.holidays))
+    if note is not None:
         context.add_fact(note)
     try:
-        return at_instants(given.start, given.columns[column], clock.instants(), hourly.fill is not None)
+        instants = clock.read_at(timezone) if note is not None and clock.holidays else clock.instants()
+        return at_instants(given.start, given.columns[column], instants, hourly.fill is not None)
     except ValueError as error:
         raise SpecError(
             [
@@ -199,7 +206,7 @@ def _tariff_by_hour(context: ResolveContext, record: Record, reason: str, region
     days = _by_day(ledger.priced(record))
     zone = ZoneInfo(region.words("timezone"))
     local = [moment.astimezone(zone) for moment in clock.instants()]
-    values = np.array([days[moment.month, moment.weekday()][moment.hour] for moment in local])
+    values = np.array([days[moment.month, clock.weekday(moment)][moment.hour] for moment in local])
     unit = figures[0].unit
     if unit == "1":
         flat, contents = _flat_price(context, region, path, "resolve.flat_of_its_tariff")

@@ -11,7 +11,7 @@ from planner.errors import close_matches
 from planner.messages import Message
 from planner.problem.calendar import Calendar
 from planner.problem.facts import OfferFacts, PhaseFacts, ServingFacts, SpotFacts
-from planner.problem.phases import demand_growth, seconds_from
+from planner.problem.phases import BY_WINDOW, demand_growth, seconds_from
 from planner.resolve.context import ResolveContext
 from planner.resolve.money.economics import lead_time_s
 from planner.spec.offers import Offer
@@ -79,11 +79,18 @@ def offer_in_time(context: ResolveContext, facts: OfferFacts, offer: Offer, phas
         from_s=from_s,
         until_s=until_s,
         life_years=None if offer.life is None else offer.life / YEAR_S,
-        price_change=offer.price_change_per_year,
+        price_change=_price_change(context, offer),
         spot=spot,
         phase_prices=tuple(prices),
         phase_supply=tuple(float(offer.supply_by_phase.get(name, math.inf)) for name in names if offer.supply_by_phase),
     )
+
+
+def _price_change(context: ResolveContext, offer: Offer) -> float:
+    """Return the share by which the price of an offer changes per year: its own, else that of rents where it has no commitment."""
+    if offer.price_change_per_year or offer.price_by_phase or offer.how not in BY_WINDOW:
+        return offer.price_change_per_year
+    return context.spec.economics.escalation.rent
 
 
 def site_from_s(context: ResolveContext, site: Site, path: str) -> float:

@@ -41,7 +41,14 @@ def representative(problem: ResolvedSpec, days: int) -> ResolvedSpec:
     reduced = _Reduced(kept, np.searchsorted(kept, stands_for), np.isin(kept, peaks), stretch)
     return replace(
         problem,
-        calendar=build_calendar(money.years, money.discount_rate, calendar.edges_s[1:-1], calendar.start, stands_for),
+        calendar=build_calendar(
+            money.years,
+            money.discount_rate,
+            calendar.edges_s[1:-1],
+            calendar.start,
+            stands_for,
+            money.payments_per_year,
+        ),
         sites=tuple(reduced.site(site) for site in problem.sites),
         serving=tuple(reduced.workload(workload) for workload in problem.serving),
     )

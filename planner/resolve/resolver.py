@@ -90,6 +90,10 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     """Resolve every part of the spec, and put the problem together. Raises SpecError with all problems of the spec at once."""
     spec, ledger = context.spec, context.ledger
     _book_own_records(context)
+    if holidays := spec.horizon.holidays:
+        context.assume_stated(
+            "horizon.holidays", ", ".join(f"{day}" for day in sorted(holidays)), "", ("energy", "*", "*")
+        )
     money = resolve_economics(context)
     workloads = resolve_workloads(context)
     phases = phase_facts(context)
@@ -175,17 +179,20 @@ def _calendar(
 ) -> Calendar:
     """Cut the horizon into windows at the start and end of jobs, the set-up of lines, and all deliveries, retirements and changes."""
     spec = context.spec
-    growing = any(isinstance(workload, Serving) and workload.demand.growth_per_year for workload in spec.workloads)
+    yearly = money.escalation.by_window or any(
+        isinstance(workload, Serving) and workload.demand.growth_per_year for workload in spec.workloads
+    )
     return build_calendar(
         spec.horizon.years,
         money.discount_rate,
         (
             *(edge for job in training for edge in (job.spec.start, job.spec.deadline)),
             *lines.borders(offered),
-            *borders(phases, offers, sites, money, growing),
+            *borders(phases, offers, sites, money, yearly),
         ),
         spec.horizon.start,
         context.represented_by,
+        money.payments_per_year,
     )
 
 

@@ -17,6 +17,7 @@ from planner.spec.quantities import (
     LifeSeconds,
     Name,
     PeakPrice,
+    Real,
     SecondsFromStart,
     Switch,
 )
@@ -46,6 +47,22 @@ def _falling(points: list[ResidualPoint]) -> list[ResidualPoint]:
 Curve = Annotated[list[ResidualPoint], Field(min_length=1, max_length=MOST_POINTS), AfterValidator(_falling)]
 
 
+Rise = Annotated[Real, Field(ge=-0.9, le=9, examples=[0.025])]
+
+
+class Escalation(Block):
+    """Share by which a price rises (or, below 0, falls) at the end of each year of the horizon; prices of the spec and the catalog are those of its start."""
+
+    electricity: Rise = 0.0
+    """Of electricity from the grid: energy, delivery, levies and demand charges, and a market's price for surplus; contracts keep their price."""
+    staff: Rise = 0.0
+    """Of staff."""
+    rent: Rise = 0.0
+    """Of rented halls, and of systems rented on demand or on the spot market whose offer states no `price_change_per_year`; a commitment keeps its price."""
+    maintenance: Rise = 0.0
+    """Of maintenance."""
+
+
 class Ownership(Block):
     """Cost of bought systems, beside their price; the catalog's figure where one is omitted."""
 
@@ -58,6 +75,8 @@ class Ownership(Block):
     """Of systems and fabric per year, as a share of their purchase price; the catalog's if omitted."""
     levies: Fraction | None = None
     """Property tax and insurance of systems and fabric per year, as a share of their purchase price; none if omitted, which the plan says."""
+    escalation: Escalation = Escalation()
+    """Rise of running costs by year."""
     spare_parts: Fraction | None = None
     """Stock of parts held beside bought systems, as a share of their purchase price; it is bought, and sold, with them."""
     staff_per_power: PeakPrice | None = None

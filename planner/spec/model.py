@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -68,6 +68,24 @@ class Horizon(Block):
     """Whether a plan on fewer hours than its series hold is dispatched over all hours of the year afterwards."""
     discount_rate: Fraction | None = None
     """Per year; the catalog's default if omitted."""
+    payments: Literal["yearly", "quarterly", "monthly"] = "yearly"
+    """How often running costs are paid, each time for the part of the year that ends then: rent, electricity, staff, maintenance, tokens. A purchase is paid on delivery."""
+
+    holidays: list[Day] = []
+    """Public holidays of the plan's year, which take the shape of Sunday: in weights of weekdays, in tariffs, and in hourly prices and carbon of
+    another year. A file of the plan's own year has them already."""
+
+    @model_validator(mode="after")
+    def _holidays(self) -> Horizon:
+        typical = self.calendar == "representative-day"
+        first = date(self.start.year, 1, 1) if typical else self.start
+        last = date(self.start.year, 12, 31) if typical else self.start + timedelta(days=364)
+        if outside := [day for day in self.holidays if not first <= day <= last]:
+            names = ", ".join(f"{day}" for day in outside)
+            raise ValueError(
+                Message.of("spec.holidays_of_the_year", days=names, first=f"{first}", last=f"{last}").text()
+            )
+        return self
 
     @model_validator(mode="after")
     def _days(self) -> Horizon:

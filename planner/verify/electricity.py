@@ -18,7 +18,7 @@ from planner.messages import Message
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts, peak_name
 from planner.problem.facts import PhaseFacts, ResolvedSpec, SiteFacts
 from planner.verify.findings import RELATIVE_TOL, ROUNDING_TOL, Report
-from planner.verify.timing import TIME_TOL_S
+from planner.verify.timing import TIME_TOL_S, paid_yearly, risen_by_slot
 
 OF_A_METER = ("grid_w", "ppa_w", "charge_w", "discharge_w", "stored_j")
 HOURS, DAY_HOURS = 8760, 24
@@ -35,15 +35,17 @@ class _Contract:
     produced_j: float = 0.0
     cost: float = 0.0  # discounted: energy that is paid for and its delivery, less sales
 
-    def add(self, facts: ContractFacts, hour: int, delivered_w: float, seconds: float, weight: float) -> float:
-        """Add a slot of `seconds`, `weight` with the discount, and return the power that the plan may take in it [W]."""
+    def add(
+        self, facts: ContractFacts, hour: int, delivered_w: float, seconds: float, weight: float, risen: float
+    ) -> float:
+        """Add a slot of `seconds`, `weight` with the discount, `risen` prices of the grid, and return the power that the plan may take in it [W]."""
         output_w = float(facts.share[hour]) * self.capacity_w
         self.taken_j += delivered_w * seconds
         self.produced_j += output_w * seconds
         self.cost += facts.price_per_j * (output_w if facts.pays_produced else delivered_w) * weight
-        self.cost += facts.delivered_per_j * delivered_w * weight
+        self.cost += facts.delivered_per_j * delivered_w * weight * risen
         if facts.market_per_j is not None:
-            self.cost -= float(facts.market_per_j[hour]) * (output_w - delivered_w) * weight
+            self.cost -= float(facts.market_per_j[hour]) * (output_w - delivered_w) * weight * risen
         return 0.0 if facts.kind == "financial" else output_w
 
 
@@ -63,6 +65,8 @@ class ElectricityCheck:
         self.carbon: dict[tuple[str, str], float] = defaultdict(float)
         self.drawn_j = self.capital = 0.0
         self._table: list[dict[str, Any]] = []
+        self._escalation = problem.economics.escalation.electricity
+        self._risen = risen_by_slot(problem.calendar, self._escalation)
 
     def run(self, own_w: Mapping[tuple[str, int], float]) -> None:
         """Check every site; `own_w`: power of our own systems by site and slot, as computed from the plan."""
@@ -134,7 +138,7 @@ class ElectricityCheck:
         seconds, weight = float(calendar.seconds[t]), float(calendar.seconds[t] * calendar.discount[t])
         for facts in meter.contracts:
             hour, delivered = int(calendar.hour[t]), ppa_w[facts.name]
-            output = contracts[facts.name].add(facts, hour, delivered, seconds, weight)
+            output = contracts[facts.name].add(facts, hour, delivered, seconds, weight, self._risen[t])
             report.at_most(path, delivered, output, Message.of("verify.output_of", name=facts.name).text())
         return True
 
@@ -142,7 +146,7 @@ class ElectricityCheck:
         """Add purchases from the grid at the price and carbon of each hour."""
         calendar, bought = self.problem.calendar, [row["grid_w"] for row in rows]
         energy_j = [watts * float(s) for watts, s in zip(bought, calendar.seconds, strict=True)]
-        prices, carbon = site.price_per_j[calendar.hour], site.carbon_kg_per_j[calendar.hour]
+        prices, carbon = site.price_per_j[calendar.hour] * self._risen, site.carbon_kg_per_j[calendar.hour]
         paid = sum(j * float(p) * float(d) for j, p, d in zip(energy_j, prices, calendar.discount, strict=True))
         emitted = sum(j * float(kg) for j, kg in zip(energy_j, carbon, strict=True))
         self.costs["energy", site.region] += paid
@@ -286,9 +290,10 @@ class ElectricityCheck:
                     if lies_in[int(calendar.window[t])] and m in stands[int(calendar.hour[t])]
                 )
                 months, worth = charged.get(slots, ([], 0.0))
-                paid = MONTH_S * (end - start) / hours_of[m]
+                paid = MONTH_S * (end - start) / hours_of[m] * (1 + self._escalation) ** year
                 if self.phase is None:
-                    paid *= (1 + calendar.discount_rate) ** -(year + 1)
+                    begins, ends, times = low / YEAR_S, high / YEAR_S, calendar.payments_per_year
+                    paid *= paid_yearly(calendar.discount_rate, year + 1, begins, ends, times) / (ends - begins)
                 else:  # the part of the month that lies in the phase
                     paid *= max(min(high, self.phase.end_s) - max(low, self.phase.start_s), 0.0) / (high - low)
                 charged[slots] = ([*months, m], worth + paid)

@@ -11,13 +11,13 @@ from planner.problem.facts import ResolvedSpec
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import ElectricityCheck
 from planner.verify.findings import Report
-from planner.verify.fleet.economics import levies_of, licences_of, yearly_of
+from planner.verify.fleet.economics import building_per_year, levies_of, licences_of, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.hourly import paid_in
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.lines import LineCheck
 from planner.verify.points.reinforcement import slots_per_s
-from planner.verify.timing import TIME_TOL_S, annuity
+from planner.verify.timing import TIME_TOL_S, paid_yearly, risen_by_slot
 
 
 def payments(plan: CheckedPlan) -> list[float]:
@@ -30,7 +30,9 @@ class _PhasePayments:
 
     def __init__(self, plan: CheckedPlan, p: int):
         self.plan, self.problem, self.calendar, self.p = plan, plan.problem, plan.problem.calendar, p
-        phase = plan.problem.phases[p]
+        phase, rises = plan.problem.phases[p], plan.problem.economics.escalation
+        self.risen = risen_by_slot(self.calendar, rises.electricity)
+        self.rent_risen = risen_by_slot(self.calendar, rises.rent)
         self.edges = [float(edge) for edge in self.calendar.edges_s]
         self.inside = [phase.start_s - TIME_TOL_S <= edge < phase.end_s - TIME_TOL_S for edge in self.edges[:-1]]
         self.slots = [
@@ -62,20 +64,26 @@ class _PhasePayments:
     def _owned(self, option: CheckedOption, holding: Holding) -> float:
         """Add up the payments for one system of our own."""
         money = self.problem.economics
-        held_s = sum(self.edges[w + 1] - self.edges[w] for w in holding.windows if self.inside[w])
+        spans = [(self.edges[w] / YEAR_S, self.edges[w + 1] / YEAR_S) for w in holding.windows if self.inside[w]]
+
+        def years(escalation: float = 0.0) -> float:
+            """Count the years held in the phase, each for what its price has risen to."""
+            return sum(paid_yearly(0.0, money.years, begin, end, escalation=escalation) for begin, end in spans)
+
         upkeep = yearly = 0.0
         if not self.plan.annuities:
-            upkeep, yearly = money.maintenance * held_s / YEAR_S, sum(yearly_of(money, option).values())
-            yearly += sum(levies_of(money, holding.price + option.fabric_capital).values())
-        building = option.facility_capital * annuity(money.discount_rate, money.facility_life_years) * held_s / YEAR_S
+            upkeep = money.maintenance * years(money.escalation.maintenance)
+            each = yearly_of(money, option) | levies_of(money, holding.price + option.fabric_capital)
+            yearly = each.pop("staff", 0.0) * years(money.escalation.staff) + sum(each.values()) * years()
+        building = option.facility_capital * building_per_year(money) * years()
         hall_per_s = option.nameplate_w * option.site.hall_per_w_s
         return (
             holding.capital(option) * (holding.phase == self.p)
             + (holding.price + option.fabric_capital) * upkeep
-            + yearly * held_s / YEAR_S
+            + yearly
             + building
             + sum(
-                s * (hall_per_s + option.idle_at_meter_w * self._idle_price(option, t))
+                s * (hall_per_s * self.rent_risen[t] + option.idle_at_meter_w * self._idle_price(option, t))
                 for t, w, s in self.slots
                 if w in holding.windows
             )
@@ -83,11 +91,11 @@ class _PhasePayments:
 
     def _price(self, option: CheckedOption, t: int) -> float:
         """Price a joule at the meter in a slot."""
-        return sum(option.drawn_per_j(int(self.calendar.hour[t])).values())
+        return sum(option.drawn_per_j(int(self.calendar.hour[t]), self.risen[t]).values())
 
     def _idle_price(self, option: CheckedOption, t: int) -> float:
         """Return the price of the energy of idle systems beside the bill of a meter [1/J]: they earn nothing."""
-        return self._price(option, t) + option.unearned_per_j(int(self.calendar.hour[t]))
+        return self._price(option, t) + option.unearned_per_j(int(self.calendar.hour[t]), self.risen[t])
 
     def _points(self) -> float:
         """Add the energy that replicas on our own systems draw above idle, and the environment slots of jobs at work."""

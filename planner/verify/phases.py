@@ -10,13 +10,20 @@ from typing import Any
 from catalog.units import DAY_S, MILLION, YEAR_S
 from planner.problem.facts import OfferFacts, PhaseFacts
 from planner.verify.checked_plan import CheckedPlan, Row
-from planner.verify.fleet.economics import levies_of, licences_of, residual_share, yearly_of
+from planner.verify.fleet.economics import (
+    building_per_year,
+    levies_of,
+    licences_of,
+    residual_share,
+    worth_of_years,
+    yearly_of,
+)
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.hourly import paid_in
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.phase_budgets import payments
 from planner.verify.points.reinforcement import slots_per_s
-from planner.verify.timing import TIME_TOL_S, annuity, paid_yearly
+from planner.verify.timing import TIME_TOL_S, annuity, risen_by_slot
 
 DATED = ("egress", "api", "environments")
 """Components whose payments have dates, beside all that is paid for a row of the fleet."""
@@ -28,6 +35,7 @@ class PhaseCheck:
     def __init__(self, plan: CheckedPlan):
         self.plan, self.problem, self.document = plan, plan.problem, plan.document
         self.calendar, self.money = plan.problem.calendar, plan.problem.economics
+        self.risen = risen_by_slot(self.calendar, self.money.escalation.electricity)
 
     def run(self) -> None:
         """Compare each row with its phase."""
@@ -129,18 +137,25 @@ class PhaseCheck:
     def _add_systems(self, cost: dict[int, float], weight: Sequence[float]) -> None:
         """Add hall rent or rent, idle energy, and purchases in equal yearly payments over the time held, of every fleet row."""
         rate, years = self.money.discount_rate, [float(edge) / YEAR_S for edge in self.calendar.edges_s]
+        rises = self.money.escalation
+        rent_risen = risen_by_slot(self.calendar, rises.rent)
         for row, holding, option in self._fleet():
-            worth = {w: paid_yearly(rate, self.money.years, years[w], years[w + 1]) for w in holding.windows}
+            worth, staffed, kept_up = (
+                {w: worth_of_years(self.money, years[w], years[w + 1], escalation) for w in holding.windows}
+                for escalation in (0.0, rises.staff, rises.maintenance)
+            )
             paid = holding.charged
             each = holding.price * paid.of_system * (1 + holding.parts) + option.fabric_capital * paid.price
-            each += (holding.price + option.fabric_capital) * paid.upkeep
-            yearly = each / sum(worth.values())
+            upkeep = (holding.price + option.fabric_capital) * paid.upkeep / sum(kept_up.values())
+            yearly, staff = each / sum(worth.values()), 0.0
             if not self.plan.annuities:
-                yearly += sum(yearly_of(self.money, option).values())
+                others = yearly_of(self.money, option)
+                staff = others.pop("staff", 0.0)
+                yearly += sum(others.values())
                 yearly += sum(levies_of(self.money, holding.price + option.fabric_capital).values())
-            yearly += option.facility_capital * annuity(rate, self.money.facility_life_years)
+            yearly += option.facility_capital * building_per_year(self.money)
             for w in holding.windows if option.owned else ():
-                cost[w] += row["count"] * yearly * worth[w]
+                cost[w] += row["count"] * (yearly * worth[w] + staff * staffed[w] + upkeep * kept_up[w])
             if holding.owed:
                 left = years[holding.windows[-1] + 1]
                 cost[holding.windows[-1]] += row["count"] * holding.owed * (1 + rate) ** -left
@@ -150,10 +165,12 @@ class PhaseCheck:
                 w = int(self.calendar.window[t])
                 if w in holding.windows:
                     n, started = paid_in(self.plan, row, t)
-                    cost[w] += (n * per_s + started * holding.price) * weight[t]
+                    cost[w] += (
+                        n * per_s * (rent_risen[t] if option.owned else 1.0) + started * holding.price
+                    ) * weight[t]
                     idle_w = n * option.idle_at_meter_w
                     cost[w] += self._energy(option, idle_w, t, weight[t])
-                    cost[w] += idle_w * option.unearned_per_j(int(self.calendar.hour[t])) * weight[t]
+                    cost[w] += idle_w * option.unearned_per_j(int(self.calendar.hour[t]), self.risen[t]) * weight[t]
 
     def _add_requests(self, cost: dict[int, float], weight: Sequence[float]) -> None:
         """Add egress and the tokens of APIs."""
@@ -167,7 +184,7 @@ class PhaseCheck:
 
     def _energy(self, option: CheckedOption, watts: float, t: int, weight: float) -> float:
         """Price the energy drawn in a slot."""
-        return watts * sum(option.drawn_per_j(int(self.calendar.hour[t])).values()) * weight
+        return watts * sum(option.drawn_per_j(int(self.calendar.hour[t]), self.risen[t]).values()) * weight
 
     def _check_pools(self, path: str, stated: Sequence[Row], slots: Sequence[int]) -> None:
         """Compare the most chips that each workload keeps at work in a phase, by role and system."""

@@ -10,6 +10,7 @@ from planner.messages import Message
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.electricity import OF_A_METER
 from planner.verify.fleet.options import CheckedOption, HeldKey, key_at, key_of
+from planner.verify.timing import risen_by_slot
 
 COUNT_TOL = 1e-9  # share of the tokens per second of an API, which are rounded up to a whole number
 
@@ -50,6 +51,7 @@ def _read(plan: CheckedPlan) -> set[tuple[str, int]]:
 def _hours(plan: CheckedPlan, region: str) -> Iterator[dict[str, Any]]:
     """Compute the row of each slot of a site."""
     calendar, site = plan.problem.calendar, plan.sites[region]
+    rise = risen_by_slot(calendar, plan.problem.economics.escalation.electricity)
     held = [
         (counts, option)
         for key, counts in plan.running.items()
@@ -67,7 +69,7 @@ def _hours(plan: CheckedPlan, region: str) -> Iterator[dict[str, Any]]:
         yield {
             "site": region, "slot": t, "window": window, **calendar.when(t), "seconds": seconds,
             "power_w": power_w, "own_power_w": own_power_w, "energy_j": power_w * seconds,
-            "price_per_j": float(site.price_per_j[hour]), "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
+            "price_per_j": float(site.price_per_j[hour]) * rise[t], "carbon_kg_per_j": float(site.carbon_kg_per_j[hour]),
         }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.hourly import paid_in
 from planner.verify.fleet.options import CheckedOption, key_of, worth_of
 from planner.verify.points.reinforcement import slots_per_s
+from planner.verify.timing import risen_by_slot
 
 Place = tuple[str, str, str]
 """Site, system, how it is obtained."""
@@ -35,6 +36,8 @@ class _Adder:
             (t, int(calendar.window[t]), int(calendar.hour[t]), float(calendar.seconds[t]), float(calendar.discount[t]))
             for t in range(calendar.slots)
         ]
+        rises = plan.problem.economics.escalation
+        self.risen, self.rent_risen = risen_by_slot(calendar, rises.electricity), risen_by_slot(calendar, rises.rent)
         self.names = [w.name for w in (*plan.problem.serving, *plan.problem.training)]
         self.lines: dict[LineKey, float] = defaultdict(float)
         self.carbon: dict[LineKey, float] = defaultdict(float)
@@ -84,7 +87,7 @@ class _Adder:
                     continue
                 n, started_s = paid_in(self.plan, row, t)
                 self._energy(option, place, n * option.idle_at_meter_w, slot)
-                if unearned := option.unearned_per_j(hour):
+                if unearned := option.unearned_per_j(hour, self.risen[t]):
                     self.lines["energy", *place] += n * option.idle_at_meter_w * unearned * seconds * discount
                 if option.system.embodied_kg:
                     self.carbon["embodied", *place] += (
@@ -96,7 +99,7 @@ class _Adder:
                         self.lines["software", *place] += n * licences / YEAR_S * seconds * discount
                 elif option.site.hall_per_w_s:
                     rent_per_s = option.nameplate_w * option.site.hall_per_w_s
-                    self.lines["colocation", *place] += n * rent_per_s * seconds * discount
+                    self.lines["colocation", *place] += n * rent_per_s * self.rent_risen[t] * seconds * discount
 
     def _owning(self, option: CheckedOption, place: Place, n: int, holding: Holding) -> None:
         """Add spare parts, staff, software and levies of bought systems."""
@@ -105,7 +108,7 @@ class _Adder:
             self.lines["spare parts", *place] += n * parts
         yearly = yearly_of(money, option) | levies_of(money, holding.price + option.fabric_capital)
         for component, amount in yearly.items():
-            self.lines[component, *place] += n * amount * paid.every_year
+            self.lines[component, *place] += n * amount * (paid.staffed if component == "staff" else paid.every_year)
 
     def _points(self) -> None:
         """Add the energy of active replicas above idle."""
@@ -130,9 +133,9 @@ class _Adder:
 
     def _energy(self, option: CheckedOption, place: Place, watts: float, slot: Slot) -> None:
         """Add the energy that a place draws in a slot; a site with a meter of its own is settled as a whole."""
-        _, _, hour, seconds, discount = slot
+        t, _, hour, seconds, discount = slot
         joules = watts * seconds
-        for component, price in option.drawn_per_j(hour).items():
+        for component, price in option.drawn_per_j(hour, self.risen[t]).items():
             self.lines[component, *place] += joules * price * discount
         if option.owned and option.site.electricity is not None:
             return

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import numpy as np
 import pytest
 
+from planner.errors import SpecError
 from planner.problem.calendar import Clock
 from planner.resolve.resolver import resolve_document
 from planner.spec.series import at_instants
@@ -113,3 +114,82 @@ def test_a_plan_says_that_a_series_is_of_another_year():
         series = {"start": f"{year}-01-01T00", "sha256": "0" * 64, "columns": {"price_usd_per_mwh": weekday_hour}}
         problem = resolve_document({**document, "series": {"prices.csv": series}})
         assert any(note.message.code == "series.another_year" for note in problem.notes) == said
+
+
+NEW_YEAR, CHRISTMAS = date(2027, 1, 1), date(2027, 12, 24)  # both Fridays: the nearest Sundays are two days later
+IN_2027 = {"start": "2027-01-01", "years": 1, "discount_rate": 0.08, "calendar": "full-year"}
+
+
+def priced_by_weekday(holidays, year=2023, zone="us-virginia"):
+    """Resolve prices of a file that costs 10 (Monday) to 70 USD/MWh (Sunday) by UTC weekday, at the hours of a year."""
+    hours, _ = hours_of(year)
+    document = question(horizon={**IN_2027, "holidays": holidays})
+    site = document["sites"][0]
+    del site["electricity_price"]
+    site["hourly"], site["delivery"] = "prices.csv", "0 USD/kWh"
+    values = [10.0 * (hour.weekday() + 1) for hour in hours]
+    series = {"start": f"{year}-01-01T00", "sha256": "0" * 64, "columns": {"price_usd_per_mwh": values}}
+    return resolve_document({**document, "series": {"prices.csv": series}})
+
+
+def test_a_holiday_is_read_as_the_nearest_sunday_of_another_year():
+    """The local days of the two holidays, 5 hours behind UTC, cost what Sunday costs; all other hours stay."""
+    plain, free = priced_by_weekday([]), priced_by_weekday(["2027-01-01", "2027-12-24"])
+    before, after = plain.sites[0].price_per_j * 3.6e9, free.sites[0].price_per_j * 3.6e9
+    moved = np.flatnonzero(np.abs(before - after) > 1e-6)
+    days = [int((day - date(2027, 1, 1)).days) * 24 + 5 for day in (NEW_YEAR, CHRISTMAS)]
+    assert moved.tolist() == [hour for first in days for hour in range(first, first + 24)]
+    assert after[days[1] : days[1] + 24] == pytest.approx([70.0] * 19 + [10.0] * 5)
+    codes = {note.message.code: note.message.text() for note in free.notes}
+    assert "2 holidays as the nearest Sunday" in codes["series.another_year_with_holidays"]
+    assert {row.path: row.value for row in free.assumptions}["horizon.holidays"] == "2027-01-01, 2027-12-24"
+    assert any(note.message.code == "series.another_year" for note in plain.notes)
+
+
+def test_a_file_of_the_same_year_has_its_holidays():
+    plain, free = (priced_by_weekday(days, year=2027) for days in ([], ["2027-01-01"]))
+    assert free.sites[0].price_per_j.tolist() == plain.sites[0].price_per_j.tolist()
+
+
+def test_demand_of_a_holiday_is_that_of_sunday():
+    week = [1, 1, 1, 1, 1, 1, 0.25]
+    found = {}
+    for days in ((), ("2027-01-06",)):
+        document = question(horizon={**IN_2027, "holidays": list(days)})
+        document["workloads"][0]["demand"] = {"requests_per_s": 5, "week": week}
+        demand = resolve_document(document).serving[0].requests_per_s[0]
+        found[days] = np.asarray(demand) / np.max(demand)
+    first = 5 * 24 + 5  # Wednesday the 6th begins at 5:00 UTC in Virginia
+    changed = np.flatnonzero(np.abs(found[()] - found[("2027-01-06",)]) > 1e-9)
+    assert changed.tolist() == list(range(first, first + 24))
+    assert found[("2027-01-06",)][changed] == pytest.approx([0.25] * 24)
+
+
+def test_a_tariff_bills_a_holiday_as_sunday():
+    """A tariff that costs 0.05 on weekdays and 0.5 USD/kWh on Sundays."""
+    bands = [
+        [list(range(1, 13)), kind, 0, 24, label, f"price_{label}"]
+        for kind, label in (("weekday", "v"), ("weekend", "p"))
+    ]
+    tariff = {**TARIFF, "text": {**TARIFF["text"], "bands": bands}}
+    dear = {}
+    for days in ((), ("2027-01-06", "2027-01-09")):  # Wednesday, and a Saturday, which costs the same already
+        document = question(horizon={**IN_2027, "holidays": list(days)})
+        site = document["sites"][0]
+        del site["electricity_price"]
+        site["tariff"], document["catalog"] = "evening", {"tariffs": [tariff]}
+        dear[days] = np.count_nonzero(resolve_document(document).sites[0].price_per_j * 3.6e6 > 0.4)
+    assert list(np.diff(list(dear.values()))) == [24]
+
+
+@pytest.mark.parametrize(("start", "calendar", "day", "known"), [
+    ("2027-07-01", "full-year", "2027-06-30", False), ("2027-07-01", "full-year", "2028-06-29", True),
+    ("2027-07-01", "representative-day", "2027-05-01", True), ("2027-07-01", "representative-day", "2028-01-01", False),
+])  # fmt: skip
+def test_holidays_lie_in_the_year_that_repeats(start, calendar, day, known):
+    document = question(horizon={"start": start, "years": 1, "calendar": calendar, "holidays": [day]})
+    if known:
+        resolve_document(document)
+    else:
+        with pytest.raises(SpecError, match=f"no {day}; state holidays from"):
+            resolve_document(document)

@@ -18,6 +18,7 @@ from planner.candidates.search import find_candidates
 from planner.errors import LimitReached
 from planner.estimate.limits import SearchLimits
 from planner.messages import Message
+from planner.problem.electricity import slot_prices
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.intervals import serving_bounds, serving_tier, training_bounds
 from planner.problem.phases import terms_of
@@ -157,4 +158,4 @@ def mean_price_per_j(problem: ResolvedSpec, option: FleetOption) -> float:
     """Compute the mean price of electricity at the site of an option, each hour alike [currency/J]."""
     calendar = problem.calendar
     weight = calendar.seconds * calendar.discount
-    return float(option.site.price_per_j[calendar.hour] @ weight / weight.sum())
+    return float(slot_prices(option.site.price_per_j, calendar, problem.economics) @ weight / weight.sum())

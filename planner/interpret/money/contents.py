@@ -22,13 +22,14 @@ def content_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]
         if not contents.unknown:
             continue
         price: Floats = site.price_per_j[calendar.hour]
+        worth = calendar.discount * calendar.risen(decided.problem.economics.escalation.electricity)
         drawn_j = _bought_w(decided, site, own[r]) * calendar.seconds
         paid_apart = sum(
             amount
             for (component, place, *_), amount in accounts.cost_lines.items()
             if component == DEMAND_CHARGE.key and place == site.region
         )
-        more = float((drawn_j * calendar.discount) @ (contents.industrial_per_j - price)) - paid_apart
+        more = float((drawn_j * worth) @ (contents.industrial_per_j - price)) - paid_apart
         rows.append(
             {
                 "path": f"{site.path}.contents",

@@ -9,12 +9,19 @@ from itertools import pairwise
 from catalog.units import YEAR_S, show
 from planner.facts import Fact
 from planner.messages import Message
-from planner.problem.economics import Economics, Residual
+from planner.problem.economics import Economics, Escalation, Residual
 from planner.problem.facts import OfferFacts
 from planner.resolve.context import NOT_STATED, ResolveContext
 from planner.spec.economics import Curve
 
 SCOPE = "systems", "fabric"  # components that are charged less their residual value
+PAYMENTS_PER_YEAR = {"yearly": 1, "quarterly": 4, "monthly": 12}
+RISING = {
+    "electricity": ("energy", "demand charge"),
+    "staff": ("staff",),
+    "rent": ("colocation", "rent"),
+    "maintenance": ("maintenance",),
+}
 AGES_YEARS = (1, 2, 3, 4, 5)  # ages at which the catalog knows the residual value
 REASON = Message.of("resolve.share_of_purchase_price_that").text()
 
@@ -33,7 +40,26 @@ def resolve_economics(context: ResolveContext) -> Economics:
     facility_life_s = ledger.default(
         "facility_life_s", "facility.life", Message.of("resolve.service_life_of_building").text(), facility
     )
-    return Economics(rate, horizon.years, life_s / YEAR_S, facility_life_s / YEAR_S)
+    if "payments" in horizon.model_fields_set:
+        context.assume_stated("horizon.payments", horizon.payments, "")
+    return Economics(
+        rate,
+        horizon.years,
+        life_s / YEAR_S,
+        facility_life_s / YEAR_S,
+        payments_per_year=PAYMENTS_PER_YEAR[horizon.payments],
+        escalation=_escalation(context),
+    )
+
+
+def _escalation(context: ResolveContext) -> Escalation:
+    """Return the rise of prices by year, each one stated booked as an assumption."""
+    stated = context.spec.economics.escalation
+    for name, components in RISING.items():
+        if name in stated.model_fields_set:
+            scope = [(component, "*", "*") for component in components]
+            context.assume_stated(f"economics.escalation.{name}", getattr(stated, name), "1", *scope)
+    return Escalation(stated.electricity, stated.staff, stated.rent, stated.maintenance)
 
 
 def with_ownership(context: ResolveContext, money: Economics, offers: Sequence[OfferFacts]) -> Economics:

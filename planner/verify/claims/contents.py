@@ -15,6 +15,7 @@ from catalog.records import Record
 from planner.problem.facts import SiteFacts
 from planner.resolve.names import catalog_of
 from planner.verify.checked_plan import CheckedPlan
+from planner.verify.timing import risen_by_slot
 
 ALL = ("energy", "delivery", "demand", "levies")
 WORDS = ("included", "separate", "unknown")
@@ -45,10 +46,12 @@ def _costs(plan: CheckedPlan, site: SiteFacts) -> dict[str, Any]:
     hours = [row for row in plan.document["schedule"] if row["site"] == site.region]
     calendar, total = plan.problem.calendar, sum(plan.sums.lines.values())
     moved, drawn = 0.0, 0.0
+    rise = risen_by_slot(calendar, plan.problem.economics.escalation.electricity)
     for row in hours:
         joules = row.get("grid_w", row["own_power_w"]) * row["seconds"]
         drawn += joules
-        moved += joules * (site.contents.industrial_per_j - row["price_per_j"]) * float(calendar.discount[row["slot"]])
+        industrial_per_j = site.contents.industrial_per_j * rise[row["slot"]]
+        moved += joules * (industrial_per_j - row["price_per_j"]) * float(calendar.discount[row["slot"]])
     for (component, place, *_), amount in plan.sums.lines.items():
         if component == "demand charge" and place == site.region:
             moved -= amount

@@ -22,7 +22,8 @@ class Charged:
     price: float  # less residual values
     upkeep: float
     building: float
-    every_year: float = 0.0  # one unit paid at the end of each year
+    every_year: float = 0.0  # one unit per year
+    staffed: float = 0.0  # one unit per year that rises as the pay of staff does
     system: float | None = None  # systems alone, whose price changes, or that are owned already; None: as `price`
     paid: float = 1.0  # share of the price of a system, on delivery
 
@@ -54,8 +55,10 @@ def charged(money: Economics, system: str, life: float, begin: float, end: float
         price += paid
         of_system += paid * (1 + price_change) ** (bought - begin)
         bought = sold
-    worth = _worth(money, begin, end)
-    return Charged(price, money.maintenance * worth, _building(money, begin, end), worth, of_system)
+    rises, worth = money.escalation, worth_of_years(money, begin, end)
+    upkeep = money.maintenance * worth_of_years(money, begin, end, rises.maintenance)
+    staffed = worth_of_years(money, begin, end, rises.staff)
+    return Charged(price, upkeep, _building(money, begin, end), worth, staffed, of_system)
 
 
 def owned_already(money: Economics, option: CheckedOption, life: float, begin: float, end: float) -> Charged:
@@ -95,12 +98,19 @@ def licences_of(money: Economics, option: CheckedOption) -> float:
 def by_annuities(money: Economics, system: str, life: float, begin: float, end: float) -> Charged:
     """Add up the annuities of the time, as releases up to 0.2 did; `system` plays no part."""
     yearly = annuity(money.discount_rate, life)
-    return Charged(yearly * _worth(money, begin, end), 0.0, _building(money, begin, end))
+    return Charged(yearly * worth_of_years(money, begin, end), 0.0, _building(money, begin, end))
 
 
-def _worth(money: Economics, begin: float, end: float) -> float:
-    return paid_yearly(money.discount_rate, money.years, begin, end)
+def worth_of_years(money: Economics, begin: float, end: float, escalation: float = 0.0) -> float:
+    """Compute the present worth of one unit per year from year `begin` to `end`, which rises by a share from year to year."""
+    return paid_yearly(money.discount_rate, money.years, begin, end, money.payments_per_year, escalation)
+
+
+def building_per_year(money: Economics) -> float:
+    """Compute what repays one unit of a building in each year of its life, in as many payments as others."""
+    in_first_year = paid_yearly(money.discount_rate, 1, 0.0, 1.0, money.payments_per_year)
+    return annuity(money.discount_rate, money.facility_life_years) / (in_first_year * (1 + money.discount_rate))
 
 
 def _building(money: Economics, begin: float, end: float) -> float:
-    return annuity(money.discount_rate, money.facility_life_years) * _worth(money, begin, end)
+    return building_per_year(money) * worth_of_years(money, begin, end)

@@ -50,15 +50,15 @@ class CheckedOption:
         """Compute the power of an idle system at the meter, with its share of fabric and cooling [W]."""
         return self.idle_it_w * self.site.pue
 
-    def drawn_per_j(self, hour: int) -> dict[str, float]:
-        """Price a joule at the meter by component, in the hours of a period; none where a meter settles the site as a whole, or for rented systems."""
+    def drawn_per_j(self, hour: int, risen: float) -> dict[str, float]:
+        """Price a joule at the meter by component, in an hour of a period, of a price that has `risen`; none where a meter settles the site as a whole, or for rented systems."""
         if not self.owned or self.site.electricity is not None:
             return {}
-        return {"energy": float(self.site.price_per_j[hour])}
+        return {"energy": float(self.site.price_per_j[hour]) * risen}
 
-    def unearned_per_j(self, hour: int) -> float:
+    def unearned_per_j(self, hour: int, risen: float) -> float:
         """Return what a negative price pays for energy, which our own systems do not earn while they are idle; 0 at other prices."""
-        return max(-float(self.site.price_per_j[hour]), 0.0) if self.owned else 0.0
+        return max(-float(self.site.price_per_j[hour]), 0.0) * risen if self.owned else 0.0
 
 
 class FleetOptions:

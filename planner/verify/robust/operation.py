@@ -15,7 +15,7 @@ from models.arrays import Floats
 from planner.problem.facts import ServingFacts, SiteFacts, is_assured, permitted
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.fleet.options import tokens_price
-from planner.verify.timing import TIME_TOL_S
+from planner.verify.timing import TIME_TOL_S, risen_by_slot
 
 LATENCY_TOL = 1e-9  # relative
 
@@ -77,8 +77,9 @@ def energy_price(plan: CheckedPlan, site: SiteFacts) -> Floats:
     """Price one watt of our own systems at the meter over each slot; 0 where electricity is a decision of its own, [slot]."""
     if site.electricity is not None:
         return np.zeros(plan.problem.calendar.slots)
-    worth = worth_s(plan)
-    prices: Floats = worth * np.array([float(site.price_per_j[hour]) for hour in plan.problem.calendar.hour])
+    calendar = plan.problem.calendar
+    worth = worth_s(plan) * np.array(risen_by_slot(calendar, plan.problem.economics.escalation.electricity))
+    prices: Floats = worth * np.array([float(site.price_per_j[hour]) for hour in calendar.hour])
     return prices
 
 

@@ -9,7 +9,7 @@ from planner.money.owning import Purchase, holding_worth, owning, total_worth
 
 BOUGHT = Purchase(
     price=1000.0, fabric=200.0, building=300.0, staff=40.0, software=10.0,
-    system=0.7, share=0.9, upkeep=0.15, facility=0.5, spare_parts=0.02, per_year=3.0,
+    system=0.7, share=0.9, upkeep=0.15, facility=0.5, spare_parts=0.02, per_year=3.0, staffed=3.3,
     paid=1.0, parts=0.03, maintenance=0.05, levies=0.02, annuity=0.1,
 )  # fmt: skip
 BY_HAND = {  # present value, on delivery, per year
@@ -18,7 +18,7 @@ BY_HAND = {  # present value, on delivery, per year
     "maintenance": (1200 * 0.15, 0.0, 60.0),
     "spare parts": (20.0, 30.0, 0.0),
     "facility": (150.0, 0.0, 30.0),
-    "staff": (120.0, 0.0, 40.0),
+    "staff": (132.0, 0.0, 40.0),
     "software": (30.0, 0.0, 10.0),
     "levies": (1200 * 0.02 * 3, 0.0, 24.0),
 }
