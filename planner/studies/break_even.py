@@ -266,7 +266,9 @@ def _question(document: Mapping[str, Any], years: int, moved: tuple[str, str] | 
         if document.get(name) is not None:
             asked[name] = [{key: value for key, value in row.items() if key not in IN_TIME} for row in document[name]]
     horizon = {
-        key: value for key, value in (document.get("horizon") or {}).items() if key in ("start", "discount_rate", "payments")
+        key: value
+        for key, value in (document.get("horizon") or {}).items()
+        if key in ("start", "discount_rate", "payments")
     }
     asked["horizon"] = {**horizon, "years": years}
     first = document["workloads"][0]
