@@ -21,7 +21,7 @@ from models.arrays import Bools, Floats, Ints
 from models.economics import discount_factor, window_present_worth
 
 SLOTS_PER_DAY = 24
-SUNDAY = 6  # of a week that begins with Monday, 0
+SUNDAY = 6  # where Monday is 0
 BUSIEST_TOL = 1e-12  # difference from the most requests in a slot, relative, within which another is as busy
 DAYS_PER_YEAR = 365
 HOURS_PER_YEAR = DAYS_PER_YEAR * SLOTS_PER_DAY
@@ -231,7 +231,7 @@ def build_calendar(
         window, hour = np.nonzero(total > 0)
         seconds = total[window, hour]
         worth_of = [_worth_of_pieces(discount_rate, year, full, payments_per_year) for year in range(years)]
-        paid = sum(_lasting(edges, year, day_of, full, each) for year, each in enumerate(worth_of))
+        paid = np.stack([_lasting(edges, year, day_of, full, each) for year, each in enumerate(worth_of)]).sum(axis=0)
         discount = paid[window, hour] / seconds
     follows, step = _chain(window, hour, seconds, years, full)
     return Calendar(

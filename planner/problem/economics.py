@@ -42,7 +42,7 @@ class Escalation:
 
     electricity: float = 0.0  # energy from the grid, its delivery, demand charges, and the market's price; no contract
     staff: float = 0.0
-    rent: float = 0.0  # of halls, and of systems without a commitment
+    rent: float = 0.0  # halls, and systems without a commitment
     maintenance: float = 0.0
 
     @property

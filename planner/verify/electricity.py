@@ -15,10 +15,11 @@ from zoneinfo import ZoneInfo
 from catalog.units import HOUR_S, MONTH_S, YEAR_S
 from models.arrays import Ints
 from planner.messages import Message
+from planner.problem.calendar import Calendar
 from planner.problem.electricity import ContractFacts, ElectricityFacts, StorageFacts, peak_name
 from planner.problem.facts import PhaseFacts, ResolvedSpec, SiteFacts
 from planner.verify.findings import RELATIVE_TOL, ROUNDING_TOL, Report
-from planner.verify.timing import TIME_TOL_S, paid_yearly, risen_by_slot
+from planner.verify.timing import TIME_TOL_S, paid_yearly, risen, risen_by_slot
 
 OF_A_METER = ("grid_w", "ppa_w", "charge_w", "discharge_w", "stored_j")
 HOURS, DAY_HOURS = 8760, 24
@@ -65,8 +66,7 @@ class ElectricityCheck:
         self.carbon: dict[tuple[str, str], float] = defaultdict(float)
         self.drawn_j = self.capital = 0.0
         self._table: list[dict[str, Any]] = []
-        self._escalation = problem.economics.escalation.electricity
-        self._risen = risen_by_slot(problem.calendar, self._escalation)
+        self._risen = risen_by_slot(problem.calendar, problem.economics.escalation.electricity)
 
     def run(self, own_w: Mapping[tuple[str, int], float]) -> None:
         """Check every site; `own_w`: power of our own systems by site and slot, as computed from the plan."""
@@ -290,10 +290,9 @@ class ElectricityCheck:
                     if lies_in[int(calendar.window[t])] and m in stands[int(calendar.hour[t])]
                 )
                 months, worth = charged.get(slots, ([], 0.0))
-                paid = MONTH_S * (end - start) / hours_of[m] * (1 + self._escalation) ** year
+                paid = MONTH_S * (end - start) / hours_of[m] * risen(self.problem.economics.escalation.electricity, low)
                 if self.phase is None:
-                    begins, ends, times = low / YEAR_S, high / YEAR_S, calendar.payments_per_year
-                    paid *= paid_yearly(calendar.discount_rate, year + 1, begins, ends, times) / (ends - begins)
+                    paid *= _mean_worth(calendar, low, high)
                 else:  # the part of the month that lies in the phase
                     paid *= max(min(high, self.phase.end_s) - max(low, self.phase.start_s), 0.0) / (high - low)
                 charged[slots] = ([*months, m], worth + paid)
@@ -301,6 +300,12 @@ class ElectricityCheck:
             (peak_name(months, calendar.window[list(slots)], calendar.windows), list(slots), worth)
             for slots, (months, worth) in charged.items()
         ]
+
+
+def _mean_worth(calendar: Calendar, begin_s: float, end_s: float) -> float:
+    """Return the present worth of one unit paid evenly between two moments."""
+    begin, end, years = begin_s / YEAR_S, end_s / YEAR_S, round(calendar.horizon_s / YEAR_S)
+    return paid_yearly(calendar.discount_rate, years, begin, end, calendar.payments_per_year) / (end - begin)
 
 
 def _billed_w(meter: ElectricityFacts, row: Row) -> float:
