@@ -191,12 +191,17 @@ def texts(language: str) -> dict[str, str]:
     return found
 
 
-def _shown(value: Argument, language: str = DEFAULT) -> str:
-    """Print an argument: texts and whole numbers as they are, other numbers with four significant digits, messages in the language.
+LARGE = 1e15  # numbers from here are printed with an exponent
 
-    >>> _shown(12345), _shown(0.123456), _shown("4 chips")
-    ('12,345', '0.1235', '4 chips')
+
+def _shown(value: Argument, language: str = DEFAULT) -> str:
+    """Print an argument: texts and whole numbers as they are, other numbers with four significant digits, or whole from 10,000; messages in the language.
+
+    >>> _shown(12345), _shown(0.123456), _shown(26156.4), _shown("4 chips")
+    ('12,345', '0.1235', '26,156', '4 chips')
     """
     if isinstance(value, str):
         return translated(value, language)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if 9999.5 <= abs(value) < LARGE else f"{value:,.4g}"

@@ -20,6 +20,7 @@ from planner.version import __version__
 
 ENDED_BY = ("gap", "time", "memory", "nodes", "search")
 REASON_CODE = f"reason{BESIDE}"
+_Notes = dict[tuple[str, str], list[dict[str, Any]]]  # by place and code
 SHARE_TOL = 1e-9  # difference in the share of an assumption: sums of many lines
 
 
@@ -77,24 +78,30 @@ def _check_provenance(report: Report, problem: ResolvedSpec, stated: Sequence[Ma
 
 
 def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, Any]) -> None:
-    """Compare the notes on the spec, by place, code and arguments, with the notes of the spec resolved again.
+    """Compare the notes on the spec, by place, code and arguments, with the notes of the spec resolved again; notes of one place and code in order.
 
     A note on a step that was left out belongs to a plan without the section of that step.
     """
-    computed = {(fact.path, fact.message.code): fact.message.arguments for fact in problem.notes if not fact.refuses}
-    rows = document.get("notes", ())
-    stated = {(row["path"], row["code"]): row["arguments"] for row in rows}
-    if len(stated) < len(rows):
+    computed: _Notes = {}
+    stated: _Notes = {}
+    for fact in problem.notes:
+        if not fact.refuses:
+            computed.setdefault((fact.path, fact.message.code), []).append(dict(fact.message.arguments))
+    for row in document.get("notes", ()):
+        stated.setdefault((row["path"], row["code"]), []).append(row["arguments"])
+    if any(row in rows[:i] for rows in stated.values() for i, row in enumerate(rows)):
         report.say("notes", "verify.row_twice")
     for path, code in [key for key in stated if key[1] in BY_CODE]:
         place, section = BY_CODE[code]
-        if stated.pop((path, code)) or path != place or section in document:
+        if stated.pop((path, code)) != [{}] or path != place or section in document:
             report.say(f"notes {path}", "verify.note_against_plan", note=code)
-    for path, code in sorted(stated.keys() ^ computed.keys()):
-        missing = (path, code) in computed
-        report.say(f"notes {path}", "verify.note_missing" if missing else "verify.note_not_true", note=code)
-    for path, code in sorted(stated.keys() & computed.keys()):
-        report.equal(f"notes {path} {code}", stated[path, code], computed[path, code])
+    for path, code in sorted(stated.keys() | computed.keys()):
+        found, known = stated.get((path, code), []), computed.get((path, code), [])
+        if len(found) != len(known):
+            missing = len(found) < len(known)
+            report.say(f"notes {path}", "verify.note_missing" if missing else "verify.note_not_true", note=code)
+        for given, right in zip(found, known):
+            report.equal(f"notes {path} {code}", given, right)
 
 
 def check_assumptions(plan: CheckedPlan) -> None:
