@@ -1,4 +1,4 @@
-"""Open arrivals at a server and then at a number of places: their waits, and their waits at a multiple of the rate."""
+"""Open arrivals at a server and then at a number of places, or at equal servers: their waits, and their waits at a multiple of the rate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from models.arrays import Result, as_result, picked
-from models.queueing.queues import place_wait
+from models.queueing.queues import clumped_wait_probability, delayed_scv, erlang_c, place_wait, wait_mean_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +73,34 @@ class Arrivals:
             as_result(np.minimum(times * chance, 1.0)),
             as_result(np.maximum(1.0 - (1.0 - scv) * share, 0.0)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class AtServers:
+    """Open arrivals at a number of equal servers; every array has a shape that broadcasts to that of the waits."""
+
+    rate: Result  # [1/s]
+    service_s: Result
+    service_scv: Result  # squared coefficient of variation of the service
+    servers: Result
+    scv: Result  # squared coefficient of variation of the gaps between arrivals
+
+    def pick(self, index: tuple[int, ...]) -> AtServers:
+        """Pick the arrivals at an index of the shape of the waits."""
+        return AtServers(*(picked(getattr(self, field.name), index) for field in fields(self)))
+
+    def wait_at(self, times: float = 1.0) -> tuple[Result, Result, Result]:
+        """Predict the wait for a server at a multiple of the rate: (mean of all, chance, squared coefficient of variation of those who wait).
+
+        G/G/c, infinite where that is as much as the servers serve. Shapes: broadcast. Units: times [1], result [s], [1] and [1].
+        Reference: as `queues.wait_mean_s`, `queues.clumped_wait_probability` and `queues.delayed_scv`.
+
+        >>> busy = AtServers(0.5, 1.0, 1.0, 1.0, 1.0)
+        >>> [round(float(busy.wait_at(times)[0]), 9) for times in (1.0, 1.5, 2.0)]
+        [1.0, 3.0, inf]
+        """
+        rate = times * np.asarray(self.rate, float)
+        queued = erlang_c(self.servers, rate * self.service_s)
+        busy = np.minimum(rate * self.service_s / self.servers, 1.0)
+        mean = wait_mean_s(rate, self.service_s, self.service_scv, self.servers, queued, self.scv)
+        return mean, clumped_wait_probability(queued, self.scv), delayed_scv(busy, self.service_scv)

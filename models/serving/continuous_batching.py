@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Bools, Result, picked
-from models.queueing.arrivals import Arrivals
+from models.queueing.arrivals import Arrivals, AtServers
 from models.queueing.queues import shared_rate
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
@@ -101,18 +101,20 @@ class ServingPoint:
     encoder_wait_scv: Result = 1.0  # squared coefficient of variation of those waits that are not 0
     task: Task | None = None  # to which the requests belong; None: each is its own
     arrivals: Arrivals | None = None  # what the waits are made of; None: of clients in a closed loop
+    encoders: AtServers | None = None  # what the waits for an encoder are made of; None: no pool of them
 
     def pick(self, index: tuple[int, ...]) -> ServingPoint:
         """Pick the point at an index of the broadcast shape, without its time shares; plain numbers stay as they are."""
         numbers: dict[str, Any] = {name: picked(getattr(self, name), index) for name in NUMBERS}
         arrivals = None if self.arrivals is None else self.arrivals.pick(index)
-        return ServingPoint(**numbers, shares={}, task=self.task, arrivals=arrivals)
+        encoders = None if self.encoders is None else self.encoders.pick(index)
+        return ServingPoint(**numbers, shares={}, task=self.task, arrivals=arrivals, encoders=encoders)
 
     def with_waits_at(self, times: float) -> ServingPoint:
-        """Return the point with the waits for prefill and for a slot that it has at a multiple of its rate; all else stays.
+        """Return the point with the waits for an encoder, for prefill and for a slot that it has at a multiple of its rate; all else stays.
 
-        Where that is more than it serves, they are infinite. Waits for encoders of their own stay too. Raises ValueError for a closed loop,
-        whose rate is no cause of its waits. Units: times [1]. Reference: `queueing.arrivals.Arrivals`.
+        Where that is more than it serves, they are infinite. Raises ValueError for a closed loop, whose rate is no cause of its waits.
+        Units: times [1]. Reference: `queueing.arrivals.Arrivals` and `AtServers`.
         """
         if self.arrivals is None:
             raise ValueError("clients in a closed loop have no rate of their own")
@@ -120,8 +122,10 @@ class ServingPoint:
             times, (self.prefill_wait_s, self.prefill_wait_probability, self.prefill_wait_scv)
         )
         slot, no_slot = self.arrivals.place_wait_at(times, self.slot_wait_s)
+        waits = (self.encoder_wait_s, self.encoder_wait_probability, self.encoder_wait_scv)
+        encoder, queued, spread = waits if self.encoders is None else self.encoders.wait_at(times)
         return replace(
-            self, prefill_wait_s=wait, prefill_wait_probability=chance, prefill_wait_scv=scv, slot_wait_s=slot, slot_wait_probability=no_slot
+            self, encoder_wait_s=encoder, encoder_wait_probability=queued, encoder_wait_scv=spread, prefill_wait_s=wait, prefill_wait_probability=chance, prefill_wait_scv=scv, slot_wait_s=slot, slot_wait_probability=no_slot
         )  # fmt: skip
 
     @property
@@ -140,7 +144,7 @@ class ServingPoint:
         return {name: sum(self.shares[part] for part in parts) for name, parts in BOUNDS.items()}
 
 
-NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name not in ("shares", "task", "arrivals"))
+NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name not in ("shares", "task", "arrivals", "encoders"))
 
 
 @dataclass(frozen=True, slots=True)

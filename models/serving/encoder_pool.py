@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Result, as_result
-from models.queueing.queues import clumped_wait_probability, delayed_scv, erlang_c, wait_mean_s
+from models.queueing.arrivals import AtServers
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import ServingPoint
@@ -68,15 +68,15 @@ def apart_point(
     """
     workers = encoder_workers(point.requests_per_s, chip, lengths, constants)
     service, scv = _service(chip, lengths, constants)
-    queued = erlang_c(workers, point.requests_per_s * service)
-    wait = wait_mean_s(point.requests_per_s, service, scv, workers, queued, arrival_scv)
+    encoders = AtServers(point.requests_per_s, service, scv, workers, as_result(arrival_scv))
+    wait, chance, wait_scv = encoders.wait_at()
     moved = _ACTIVATION_BYTES * hidden * lengths.media_tokens / np.asarray(link_bytes_per_s, float)
-    busy = np.minimum(point.requests_per_s * service / workers, 1.0)
     return replace(
         point,
         encoding_s=service + moved,
         encoding_scv=scv * (service / (service + moved)) ** 2,
         encoder_wait_s=wait,
-        encoder_wait_probability=clumped_wait_probability(queued, arrival_scv),
-        encoder_wait_scv=delayed_scv(busy, scv),
+        encoder_wait_probability=chance,
+        encoder_wait_scv=wait_scv,
+        encoders=encoders,
     ), workers

@@ -14,7 +14,7 @@ from planner.spec.slo import TPOT
 def at_other_rates(point: ServingPoint | None) -> Callable[[str, float], float] | None:
     """Return the factor on a latency ("ttft.p95") at a multiple of the rate of a point; None for one without a rate of its own.
 
-    Waits for prefill and for a slot follow the rate (`ServingPoint.with_waits_at`), infinite where it is more than the point serves; the time
+    Waits for an encoder, for prefill and for a slot follow the rate (`ServingPoint.with_waits_at`), infinite where it is more than the point serves; the time
     per output token stays.
     """
     if point is None or point.arrivals is None:

@@ -9,13 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.queueing.queues import wait_mean_s
+from models.queueing.queues import erlang_c, wait_mean_s
 from models.serving import examples
 from models.serving.closed_points import closed_sessions
 from models.serving.continuous_batching import aggregated
+from models.serving.encoder_pool import apart_point
 from models.serving.percentiles import latency_s
 from models.serving.sessions import Session, Task
-from models.serving.workload import Lengths
+from models.serving.workload import Lengths, Media
+
+
+FIT = 0.02  # the curve fitted to the moments of a sum may dip by so much where few wait, without encoders too
 
 
 def at(batch, prompt=1000, output=200):
@@ -76,3 +80,50 @@ def test_a_closed_loop_has_no_rate_of_its_own():
     assert open_at(4.0).arrivals is not None
     with pytest.raises(ValueError, match="closed loop"):
         closed_sessions(open_at, 20.0).with_waits_at(1.1)
+
+
+def with_encoders(batch, items=3.0, items_scv=0.5, arrival_scv=1.0):
+    """Return a point behind a pool of encoders, and how many there are."""
+    lengths = Lengths(1000, 200, media=(Media(examples.MEDIA.encoder, items, items_scv, apart=True),))
+    point = aggregated(
+        examples.DENSE, examples.CHIP, examples.ONE, batch, lengths=lengths, precisions=examples.BF16, constants=examples.SERVING, arrival_scv=arrival_scv
+    )  # fmt: skip
+    return apart_point(point, examples.CHIP, 4096, lengths, 25e9, examples.SERVING, arrival_scv=arrival_scv)
+
+
+def test_the_wait_for_an_encoder_follows_the_load_by_hand():
+    """M/G/c at r times the rate: (1 + c)/2 C(c, r a) s/(c - r a), infinite where r a reaches c; all of it by the formula."""
+    point, workers = with_encoders(16.0)
+    c, s = float(workers), float(point.encoders.service_s)
+    offered = float(point.requests_per_s) * s
+    assert 0 < offered <= 0.7 * c
+    for times in (0.5, 1.0, 1.3):
+        chance = float(erlang_c(c, times * offered))
+        moved = point.with_waits_at(times)
+        wanted = 0.5 * (1 + 0.5) * chance * s / (c - times * offered)
+        assert float(moved.encoder_wait_s) == pytest.approx(wanted)
+        assert float(moved.encoder_wait_probability) == pytest.approx(chance)
+    assert np.isinf(point.with_waits_at(1.001 * c / offered).encoder_wait_s)
+    assert point.with_waits_at(1e-9).encoder_wait_s == pytest.approx(0.0, abs=1e-9)
+
+
+@given(st.floats(1.0, 100.0), st.floats(0.1, 20.0), st.floats(0.0, 4.0), st.sampled_from([1.0, 3.0]), st.floats(0.05, 3.0), st.floats(1.0, 2.0))  # fmt: skip
+def test_more_load_never_shortens_the_time_to_first_token_behind_encoders(
+    batch, items, scv, arrival_scv, times, further
+):
+    point, _ = with_encoders(batch, items, scv, arrival_scv)
+    few, more = point.with_waits_at(times), point.with_waits_at(times * further)
+    assert more.encoder_wait_s >= few.encoder_wait_s * (1 - 1e-9)
+    assert more.ttft_s >= few.ttft_s * (1 - 1e-9)
+    for quantile in (0.5, 0.9, 0.95, 0.99):
+        before, after = (float(latency_s(each, "ttft", quantile)) for each in (few, more))
+        assert after >= before * (1 - FIT), quantile
+
+
+def test_a_point_behind_encoders_at_its_own_rate_is_itself():
+    point, _ = with_encoders(16.0)
+    same = point.with_waits_at(1.0)
+    assert [float(latency_s(same, "ttft", q)) for q in (0.5, 0.95)] == pytest.approx(
+        [float(latency_s(point, "ttft", q)) for q in (0.5, 0.95)], rel=1e-12
+    )
+    assert float(point.pick(()).with_waits_at(1.2).ttft_s) == pytest.approx(float(point.with_waits_at(1.2).ttft_s))
