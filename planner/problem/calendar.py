@@ -99,9 +99,26 @@ class Clock:
             np.add.at(weight, hour % SLOTS_PER_DAY, part)
         return np.asarray(total / weight)
 
-    def repeated(self, day: Floats) -> Floats:
-        """Repeat a day's 24 values by UTC hour over the period."""
-        return np.tile(day, len(self.days)) if self.whole_year else day
+    def repeated(self, day: Floats, timezone: str) -> Floats:
+        """Repeat a day's 24 values over the period by local hour; `day` lists them by UTC hour while clocks show standard time."""
+        usual_s = _standard_offset_s(timezone, self.start.year)
+        hours = np.tile(np.arange(SLOTS_PER_DAY), self.hours // SLOTS_PER_DAY)
+        if not self.whole_year:
+            return at_hours(day, hours + (utc_offset_s(timezone, self.start) - usual_s) / HOUR_S)
+        zone = ZoneInfo(timezone)
+        moved_s = np.array([_offset_s(moment.astimezone(zone)) - usual_s for moment in self.instants()])
+        return at_hours(day, hours + moved_s / HOUR_S)
+
+
+def at_hours(day: Floats, hours: Floats) -> Floats:
+    """Read a day's 24 values at hours of the day, which repeats; between two hours, both in proportion.
+
+    >>> at_hours(np.arange(24.0), np.array([3.0, 3.5, 25.0])).tolist()
+    [3.0, 3.5, 1.0]
+    """
+    low = np.floor(hours).astype(int)
+    share = hours - low
+    return np.asarray((1.0 - share) * day[low % SLOTS_PER_DAY] + share * day[(low + 1) % SLOTS_PER_DAY])
 
 
 def _days_to_sunday(local: datetime, holidays: frozenset[date]) -> int:
@@ -112,6 +129,11 @@ def _days_to_sunday(local: datetime, holidays: frozenset[date]) -> int:
 def utc_offset_s(timezone: str, day: date) -> float:
     """Return local minus UTC time [s] at noon of `day` in an IANA time zone."""
     return _offset_s(datetime(day.year, day.month, day.day, 12, tzinfo=ZoneInfo(timezone)))
+
+
+def _standard_offset_s(timezone: str, year: int) -> float:
+    """Return local minus UTC time [s] while clocks show standard time: the least of the year."""
+    return min(utc_offset_s(timezone, date(year, month, 1)) for month in range(1, 13))
 
 
 def _offset_s(moment: datetime) -> float:

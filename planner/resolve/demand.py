@@ -9,7 +9,7 @@ import numpy as np
 
 from catalog.units import HOUR_S
 from models.arrays import Floats
-from planner.problem.calendar import SLOTS_PER_DAY, Clock, utc_offset_s
+from planner.problem.calendar import SLOTS_PER_DAY, Clock, at_hours, utc_offset_s
 from planner.spec.workloads import Demand
 
 
@@ -28,12 +28,7 @@ def demand_by_hour(demand: Demand, timezone: str, clock: Clock) -> Floats:
 
 def local_to_utc(profile_local: Floats, offset_s: float) -> Floats:
     """Convert 24 values by local hour to values by UTC hour; half-hour zones share neighbouring hours."""
-    hours = np.arange(SLOTS_PER_DAY) + offset_s / HOUR_S
-    low = np.floor(hours).astype(int)
-    share = hours - low
-    return np.asarray(
-        (1 - share) * profile_local[low % SLOTS_PER_DAY] + share * profile_local[(low + 1) % SLOTS_PER_DAY]
-    )
+    return at_hours(profile_local, np.arange(SLOTS_PER_DAY) + offset_s / HOUR_S)
 
 
 def _by_instant(timezone: str, clock: Clock, profile: Floats, week: Floats, months: Floats) -> Floats:

@@ -88,7 +88,9 @@ def _catalog_price(context: ResolveContext, region: Record, path: str) -> _Price
         scope = ("energy", region.name, "*")
         ledger.assume(f"{path}.electricity_price", figure.printed, figure.unit, reason, scope)
         market = np.array([context.convert((value, figure.unit[:3])) for value in _values(figure)])
-        return _Priced(clock.repeated(market), contents_of(region, "price_profile"), of_market=True)
+        return _Priced(
+            clock.repeated(market, region.words("timezone")), contents_of(region, "price_profile"), of_market=True
+        )
     province = region.words("tariff") if region.words("export_zone") == "CN" else ""
     if province and _is_complete(tariff := ledger.catalog.get("tariffs", province)):
         reason = _averaged(Message.of("resolve.multipliers_of_tariff").text(), clock)
@@ -119,7 +121,7 @@ def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: st
         figure = ledger.figure("regions", region.name, "carbon_profile")
         reason = Message.of("resolve.typical_day_of_grid_s", year=str(figure.date)).text()
         ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, reason, scope)
-        return clock.repeated(np.array(_values(figure)))
+        return clock.repeated(np.array(_values(figure)), region.words("timezone"))
     figure = ledger.figure("regions", region.name, "carbon_intensity")
     reason = Message.of("resolve.yearly_mean_for_all_hours").text()
     ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, reason, scope)
