@@ -231,7 +231,7 @@ def _stated_at(spec: PlanSpec, path: str) -> tuple[Any, str, str]:
     return block, place.key, STATED[place.kind][0] or block.how
 
 
-def amount_of(path: str, block: Mapping[str, Any], text: str) -> tuple[float, str]:
-    """Read (amount, currency) of a price as the spec writes it at a place in a block. Raises ValueError."""
+def amount_of(path: str, block: Mapping[str, Any], text: str, chips: float | None = None) -> tuple[float, str]:
+    """Read (amount, currency) of a price as the spec writes it at a place in a block; `chips` of a system, for one per chip. Raises ValueError."""
     kind = STATED[PricePlace.known(path).kind][1]
-    return offer_price(text, block["how"] == "buy") if kind is None else TypeAdapter(kind).validate_python(text)
+    return offer_price(text, block["how"] == "buy", chips) if kind is None else TypeAdapter(kind).validate_python(text)

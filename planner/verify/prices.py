@@ -31,7 +31,7 @@ class PriceCheck:
         for row in self.document["provenance"]:
             self._check_catalog_price(catalog, row)
         for path, way, text in self._stated():
-            self._check_spec_price(path, way, text)
+            self._check_spec_price(catalog, path, way, text)
 
     def _level(self, way: str) -> str:
         return self.asked.get(way) or self.asked.get("level") or TYPICAL
@@ -58,14 +58,15 @@ class PriceCheck:
                 if block.get(name) is not None:
                     yield f"{blocks}[{i}].{name}", way or block["how"], block[name]
 
-    def _check_spec_price(self, path: str, way: str, text: str) -> None:
+    def _check_spec_price(self, catalog: Catalog, path: str, way: str, text: str) -> None:
         level = self._level(way)
         bound = ((self.asked.get("ranges") or {}).get(path) or {}).get(level)
         row = self.assumed.get(path)
         if row is None or row["path"].endswith("colocation"):  # the plan records their amounts in its own currency
             return
         block = at(self.document["spec"], path.rpartition(".")[0])
-        wanted = amount_of(path, block, text if bound is None else bound)
+        chips = catalog.get("systems", block["system"]).value("chips") if "system" in block else None
+        wanted = amount_of(path, block, text if bound is None else bound, chips)
         found = amount_of(path, block, row["value"])[0] if isinstance(row["value"], str) else row["value"]
         self.plan.equal(f"assumptions {path}", found, wanted[0])
         if level != TYPICAL:
