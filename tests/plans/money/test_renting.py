@@ -10,8 +10,10 @@ import pytest
 from tests.plans.money.sheets import (
     CHIPS,
     HOURS,
+    NAMEPLATE_KW,
     Document,
     Sheet,
+    annuity,
     between,
     carbon,
     check,
@@ -93,7 +95,7 @@ def growing() -> dict[str, Any]:
     asked = owned_question(3, {"maintenance": 0.05, "spare_parts": 0.02, "staff_per_system": "1200 USD/year"})
     asked["phases"] = [{"name": "a", "start": "0 d", "budget": "9M USD"}, {"name": "b", "start": "2028-07-01", "budget": "9M USD"}]  # fmt: skip
     asked["offers"][0]["price_change_per_year"] = -FALLS
-    asked["workloads"][0]["demand"] = {"requests_per_s": 5, "factor_by_phase": {"b": 60}}
+    asked["workloads"][0]["demand"] = {"requests_per_s": 5, "factor_by_phase": {"b": 400}}
     return asked
 
 
@@ -122,7 +124,8 @@ def paid_in(plan: Document, phase: int) -> float:
     total = 0.0
     for n, t, price in bought(plan):
         total += n * 1.02 * price * (t == begin)
-        total += n * (0.05 * price + 1200) * max(0.0, end - max(begin, t))
+        building = 1e-6 * 1000 * NAMEPLATE_KW * annuity(20)  # nearly free, by `FREE_BUILDING`
+        total += n * (0.05 * price + 1200 + building) * max(0.0, end - max(begin, t))
     return total
 
 
@@ -176,10 +179,10 @@ SHEETS = [
     Sheet("spare parts in two phases", growing, lambda d: cost(d, "spare parts"), lambda d: 0.02 * systems_in_time(d)),
     Sheet("maintenance in two phases", growing, lambda d: cost(d, "maintenance"), lambda d: yearly_in_time(d, 0.05, 0)),
     Sheet("staff in two phases", growing, lambda d: cost(d, "staff"), lambda d: yearly_in_time(d, 0, 1200)),
-    Sheet("capital of the first phase", growing, lambda d: d["phases"][0]["capital"], lambda d: bought(d)[0][0] * PRICE),
-    Sheet("capital of the second phase", growing, lambda d: d["phases"][1]["capital"], lambda d: bought(d)[1][0] * bought(d)[1][2]),
-    Sheet("left of the first phase", growing, lambda d: d["phases"][0]["residual"], lambda d: bought(d)[0][0] * PRICE * left(3)),
-    Sheet("left of the second phase", growing, lambda d: d["phases"][1]["residual"], lambda d: bought(d)[1][0] * bought(d)[1][2] * left(3 - BUILT)),
+    Sheet("capital of the first phase", growing, lambda d: d["phases"][0]["capital"], lambda d: 1.02 * bought(d)[0][0] * PRICE),
+    Sheet("capital of the second phase", growing, lambda d: d["phases"][1]["capital"], lambda d: 1.02 * bought(d)[1][0] * bought(d)[1][2]),
+    Sheet("left of the first phase", growing, lambda d: d["phases"][0]["residual"], lambda d: 1.02 * bought(d)[0][0] * PRICE * left(3)),
+    Sheet("left of the second phase", growing, lambda d: d["phases"][1]["residual"], lambda d: 1.02 * bought(d)[1][0] * bought(d)[1][2] * left(3 - BUILT)),
     Sheet("payments of the first phase", growing, lambda d: d["phases"][0]["paid"], lambda d: paid_in(d, 0)),
     Sheet("payments of the second phase", growing, lambda d: d["phases"][1]["paid"], lambda d: paid_in(d, 1)),
     Sheet("tokens of an API", tokens_of_an_api, lambda d: cost(d, "api"), api),
