@@ -18,7 +18,6 @@ from models.serving.percentiles import latency_s
 from models.serving.sessions import Session, Task
 from models.serving.workload import Lengths, Media
 
-
 FIT = 0.02  # the curve fitted to the moments of a sum may dip by so much where few wait, without encoders too
 
 
