@@ -68,7 +68,7 @@ def apart_point(
     """
     workers = encoder_workers(point.requests_per_s, chip, lengths, constants)
     service, scv = _service(chip, lengths, constants)
-    encoders = AtServers(point.requests_per_s, service, scv, workers, as_result(arrival_scv))
+    encoders = AtServers(point.requests_per_s, service, scv, workers, as_result(np.asarray(arrival_scv, float)))
     wait, chance, wait_scv = encoders.wait_at()
     moved = _ACTIVATION_BYTES * hidden * lengths.media_tokens / np.asarray(link_bytes_per_s, float)
     return replace(

@@ -102,7 +102,7 @@ class Clock:
     def repeated(self, day: Floats, timezone: str) -> Floats:
         """Repeat a day's 24 values over the period by local hour; `day` lists them by UTC hour while clocks show standard time."""
         usual_s = _standard_offset_s(timezone, self.start.year)
-        hours = np.tile(np.arange(SLOTS_PER_DAY), self.hours // SLOTS_PER_DAY)
+        hours = np.tile(np.arange(SLOTS_PER_DAY, dtype=float), self.hours // SLOTS_PER_DAY)
         if not self.whole_year:
             return at_hours(day, hours + (utc_offset_s(timezone, self.start) - usual_s) / HOUR_S)
         zone = ZoneInfo(timezone)

@@ -28,7 +28,7 @@ def demand_by_hour(demand: Demand, timezone: str, clock: Clock) -> Floats:
 
 def local_to_utc(profile_local: Floats, offset_s: float) -> Floats:
     """Convert 24 values by local hour to values by UTC hour; half-hour zones share neighbouring hours."""
-    return at_hours(profile_local, np.arange(SLOTS_PER_DAY) + offset_s / HOUR_S)
+    return at_hours(profile_local, np.arange(SLOTS_PER_DAY, dtype=float) + offset_s / HOUR_S)
 
 
 def _by_instant(timezone: str, clock: Clock, profile: Floats, week: Floats, months: Floats) -> Floats:
