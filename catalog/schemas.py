@@ -229,6 +229,7 @@ ARCHITECTURES = Schema(
     },
 )
 
+_BY_LOCAL_HOUR = "each local hour, by its UTC hour in standard time"
 REGIONS = Schema(
     "regions",
     "places for a site",
@@ -236,20 +237,12 @@ REGIONS = Schema(
         "latitude": _one("degree", "latitude, north positive"),
         "longitude": _one("degree", "longitude, east positive"),
         "electricity_price": _one("USD/J", "mean price of electricity"),
-        "price_profile": FigureSpec(
-            ("USD/J",),
-            "mean market price of each local hour, listed by its UTC hour in standard time",
-            values=HOURS_PER_DAY,
-        ),
+        "price_profile": FigureSpec(("USD/J",), f"mean market price of {_BY_LOCAL_HOUR}", values=HOURS_PER_DAY),
         "electricity_delivery": _one("USD/J", "delivery, losses and supply on top of the market price"),
         "electricity_levies": _one("USD/J", "levies on top of price and delivery"),
         "electricity_industrial": _one("USD/J", "what industry or businesses pay on average, all parts included"),
         "carbon_intensity": _one("kg/J", "mean carbon intensity of the grid"),
-        "carbon_profile": FigureSpec(
-            ("kg/J",),
-            "mean direct carbon intensity of each local hour, listed by its UTC hour in standard time",
-            values=HOURS_PER_DAY,
-        ),
+        "carbon_profile": FigureSpec(("kg/J",), f"mean direct carbon of {_BY_LOCAL_HOUR}", values=HOURS_PER_DAY),
         "pue": _one("1", "power usage effectiveness"),
         "construction_cost": _one("USD/W", "cost of building a data centre per watt of IT power"),
     },
