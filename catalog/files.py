@@ -43,8 +43,7 @@ def read_overlays(overlays: Sequence[Path], problems: Problems) -> Blocks:
             entry = {"name": path.name.removesuffix(CONFIG), "config": content}
             placed.append((Place(f"{path}: ", origin, whole=True), {"architectures": [entry]}))
         elif isinstance(content, Mapping) and "model_type" in content:
-            how = f'rename it to "<name>{CONFIG}", with the name that specs give the architecture'
-            problems.append((str(path), f"looks like a Hugging Face config.json: {how}"))
+            problems.append((str(path), Wrong("catalog.config_as_overlay", end=CONFIG)))
         else:
             placed.append((Place(f"{path}: ", origin), content))
     return placed

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.errors import CatalogError
+from catalog.errors import CatalogError, Wrong
 from catalog.huggingface_keys import (
     ACTIVATIONS,
     ELSEWHERE,
@@ -37,17 +37,8 @@ def from_config(config: object, name: str, stated: Mapping[str, Any] | None = No
     Raises CatalogError with every key that is missing, malformed or of a kind without a closed form.
     """
     if not isinstance(config, Mapping):
-        how = 'or put the file as "<name>.config.json" into a folder of overlays' if isinstance(config, str) else ""
-        raise CatalogError(
-            [
-                (
-                    "config",
-                    f"expected the content of a config.json as an object, got {type(config).__name__}; {how}".rstrip(
-                        "; "
-                    ),
-                )
-            ]
-        )
+        code = "catalog.config_as_object_or_file" if isinstance(config, str) else "catalog.config_as_object"
+        raise CatalogError([("config", Wrong(code, given=type(config).__name__))])
     part = next((p for p in TEXT_PARTS if isinstance(config.get(p), Mapping)), None)
     stated = stated or {}
     reader = (
@@ -111,12 +102,12 @@ def _read(reader: ConfigReader) -> None:
 
 def _refuse(reader: ConfigReader) -> bool:
     """Name what has no closed form here; True where the network is of a kind that has none."""
-    for key, reason in UNSUPPORTED.items():
+    for key, code in UNSUPPORTED.items():
         if reader.config.get(key) not in (None, False, [], "", 0):
-            reader.problem(key, f"the architecture {reason}")
+            reader.problem(key, Wrong(code))
     names = reader.config.get("architectures")
     if isinstance(names, list) and any("MaskedLM" in str(name) for name in names):
-        reader.problem("architectures", "is an encoder; only decoders are planned for")
+        reader.problem("architectures", Wrong("catalog.config_encoder"))
     if reader.problems:
         return True
     known = {key for keys in KEYS.values() for key in keys} | READ
@@ -125,7 +116,7 @@ def _refuse(reader: ConfigReader) -> bool:
             key in known or key.startswith(ELSEWHERE) or isinstance(value, Mapping) or value in (None, False, 0, [], "")
         )
         if key.endswith(SHAPING) and not other:
-            reader.problem(key, "changes the shape of the network and has no closed form here")
+            reader.problem(key, Wrong("catalog.config_shaping"))
     return False
 
 
@@ -157,8 +148,7 @@ def _gated(reader: ConfigReader, family: Family | None) -> None:
     elif family is not None:
         gated = family.gated
     elif act is None:
-        how = 'state beside the config whether the feed-forward block has three matrices: "text": {"gated": "true"}'
-        reader.problem("hidden_act", f"is missing; add it, or {how}")
+        reader.problem("hidden_act", Wrong("catalog.config_gated"))
         return
     else:  # code that is not known here never loses a matrix: nearly all networks of today gate
         gated = not act.lower().startswith(PLAIN)
@@ -176,7 +166,7 @@ def _attention(reader: ConfigReader, hidden: int | None, heads: int | None) -> N
         parts = (reader.value("qk_nope_dim") or 0) + (reader.value("qk_rope_dim") or 0)
         if query and parts and query != parts:
             key = "qk_head_dim" if reader.config.get("qk_head_dim") else "q_head_dim"
-            reader.problem(key, f"expected qk_nope_head_dim + qk_rope_head_dim = {parts}, got {query}")
+            reader.problem(key, Wrong("catalog.config_query_heads", expected=str(parts), given=str(query)))
         if not reader.optional("q_lora_rank"):
             reader.notes.append("no q_lora_rank: queries without a latent")
         reader.optional("kv_heads")
@@ -189,13 +179,13 @@ def _attention(reader: ConfigReader, hidden: int | None, heads: int | None) -> N
     elif hidden and heads and hidden % heads == 0:
         reader.assume("head_dim", hidden // heads, "head_dim is absent: hidden size / attention heads")
     elif hidden and heads:
-        reader.missing("head_dim", f" and does not follow from hidden size {hidden} and {heads} heads")
+        reader.missing("head_dim", Wrong("catalog.config_head_dim", hidden=str(hidden), heads=str(heads)))
     if kv_heads and heads:
         reader.texts["attention"] = "mha" if kv_heads == heads else "mqa" if kv_heads == 1 else "gqa"
         if heads % kv_heads:
             reader.problem(
                 reader.key_of("kv_heads") or KEYS["kv_heads"][0],
-                f"expected a divisor of the {heads} attention heads, got {kv_heads}",
+                Wrong("catalog.config_kv_heads", heads=str(heads), given=str(kv_heads)),
             )
 
 
@@ -245,7 +235,9 @@ def _experts(reader: ConfigReader, layers: int, family: Family | None) -> int:
     reader.texts["type"] = "moe"
     experts, topk = reader.needed("experts"), reader.needed("topk")
     if experts and topk and topk > experts:
-        reader.problem(reader.key_of("topk") or "topk", f"expected at most the {experts} experts, got {topk}")
+        reader.problem(
+            reader.key_of("topk") or "topk", Wrong("catalog.config_topk", experts=str(experts), given=str(topk))
+        )
     elif experts and topk:
         idle_experts(reader, experts, topk)
     width = reader.optional("expert_ffn")
@@ -288,7 +280,7 @@ def _shared_experts(reader: ConfigReader, width: int | None, family: Family | No
     if shared and width:
         key = reader.key_of("shared_ffn") or ""
         if shared % width:
-            reader.problem(key, f"expected a multiple of the expert width {width}, got {shared}")
+            reader.problem(key, Wrong("catalog.config_shared_width", width=str(width), given=str(shared)))
         reader.put("shared_experts", shared // width, f"{key} of the config / expert width")
     elif family and family.shared:
         reader.assume("shared_experts", family.shared, "no key states it: as its code does")

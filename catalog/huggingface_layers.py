@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from catalog.errors import Wrong
 from catalog.huggingface_keys import KEYS, LAYER_KINDS, Family
 from catalog.huggingface_reader import ConfigReader, whole
 
@@ -36,7 +37,7 @@ def expert_layers(reader: ConfigReader, layers: int) -> list[bool]:
     at = reader.number(1, "moe_layer_freq") or 1
     without = config.get("mlp_only_layers") or []
     if not isinstance(without, list):
-        reader.problem("mlp_only_layers", f"expected a list of layers, got {str(without)[:60]!r}")
+        reader.problem("mlp_only_layers", Wrong("catalog.config_layer_list", given=repr(str(without)[:60])))
         return [True] * layers
     last = layers - 1 if last == -1 else last
     return [first <= i <= last and i not in without and (i + 1) % after == 0 and i % at == 0 for i in range(layers)]
@@ -54,7 +55,7 @@ def layer_kinds(reader: ConfigReader, layers: int, family: Family | None) -> Non
         kinds, how = _kinds_by_rule(reader, layers, family)
     unknown = sorted({str(kind) for kind in kinds if kind not in ("full", "window", "linear", "sparse", None)})
     if unknown:
-        reader.problem(how, f"has layers of a kind without a closed form: {', '.join(unknown)[:80]}")
+        reader.problem(how, Wrong("catalog.config_layer_kinds", kinds=", ".join(unknown)[:80]))
     windows, linear = kinds.count("window"), kinds.count("linear")
     _sparse_layers(reader, kinds, how)
     _heads_by_kind(reader, kinds, layers)
@@ -99,7 +100,7 @@ def _heads_by_kind(reader: ConfigReader, kinds: Sequence[object], layers: int) -
         if number:
             reader.put(figure, number, f"{key} of the config")
         elif found:
-            reader.problem(key, "differs between layers of one kind of attention; there is no closed form for that")
+            reader.problem(key, Wrong("catalog.config_differs_in_kind"))
 
 
 def _kinds_by_key(reader: ConfigReader, layers: int) -> tuple[list[Any] | None, str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from catalog.errors import Wrong
 from catalog.huggingface_reader import ConfigReader, whole
 
 STATE_KERNEL = 4  # steps of the convolution before a state, where no key states them
@@ -60,7 +61,7 @@ def state_space(reader: ConfigReader) -> None:
     if not heads or not width or not size:
         reader.problem(
             "mamba_num_heads",
-            "the state-space layers need mamba_num_heads, mamba_head_dim and ssm_state_size; add them",
+            Wrong("catalog.config_state_space"),
         )
         return
     inner, shared = heads * width, 2 * groups * size
@@ -88,7 +89,7 @@ def _channel_gates(reader: ConfigReader, mixed: Mapping[str, Any], hidden: int |
     heads, width = whole(mixed.get("num_heads")), whole(mixed.get("head_dim"))
     kernel = whole(mixed.get("short_conv_kernel_size")) or STATE_KERNEL
     if not heads or not width or not hidden:
-        reader.problem("linear_attn_config", "needs num_heads and head_dim as whole numbers")
+        reader.problem("linear_attn_config", Wrong("catalog.config_needs_whole", keys="num_heads, head_dim"))
         return
     inner = heads * width
     low_rank = width + round(width * inner / hidden)
@@ -152,7 +153,7 @@ def sparse(reader: ConfigReader) -> None:
             words = f"{keys[0]} and others of the config: {blocks} blocks of {size} tokens"
             _put(reader, words, sparse_topk=blocks * size, index_heads=heads, index_dim=width)
         else:
-            reader.problem("sparse_attention_config", f"needs {', '.join(names)} as whole numbers")
+            reader.problem("sparse_attention_config", Wrong("catalog.config_needs_whole", keys=", ".join(names)))
         if "sparse_layers" in reader.figures:
             reader.put("index_layers", reader.figures["sparse_layers"]["value"], "as many as its sparse layers")
         return
@@ -175,7 +176,7 @@ def compressed(reader: ConfigReader, layers: int) -> bool:
     ]  # ratios beyond the layers are those of layers that predict further tokens
     kinds = sorted({ratio for ratio in found if ratio and ratio > 1})
     if len(found) < layers or None in found or len(kinds) > 2:
-        reader.problem("compress_ratios", f"expected a ratio for each of the {layers} layers, of two kinds at most")
+        reader.problem("compress_ratios", Wrong("catalog.config_compress_ratios", layers=str(layers)))
         return True
     for name, ratio in zip(("csa", "hca"), kinds, strict=False):
         reader.put(f"{name}_layers", found.count(ratio), "counted from compress_ratios of the config")
@@ -199,7 +200,7 @@ def single_blocks(reader: ConfigReader) -> bool:
     kinds = [BLOCKS.get(str(item)) for item in reader.config[key]]
     unknown = sorted({str(item) for item, kind in zip(reader.config[key], kinds, strict=True) if kind is None})
     if unknown:
-        reader.problem(key, f"has layers of a kind without a closed form: {', '.join(unknown)[:80]}")
+        reader.problem(key, Wrong("catalog.config_layer_kinds", kinds=", ".join(unknown)[:80]))
         return True
     counts = {kind: kinds.count(kind) for kind in ("attention", "state", "experts", "dense")}
     how = f"counted from {key} of the config"

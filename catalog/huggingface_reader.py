@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalog.errors import Wrong
 from catalog.huggingface_keys import KEYS
 
 
@@ -47,12 +48,12 @@ class ConfigReader:
         if isinstance(raw, list) and any(item != raw[0] for item in raw):
             self.problem(
                 key,
-                f"differs between the layers or parts of the network: {str(raw)[:60]}; there is no closed form for that",
+                Wrong("catalog.config_differs", given=str(raw)[:60]),
             )
             return None
         number = whole(raw[0] if isinstance(raw, list) else raw)
         if number is None or not 1 <= number <= most:
-            self.problem(key, f"expected a whole number from 1 to {most}, got {str(raw)[:60]!r}")
+            self.problem(key, Wrong("catalog.config_whole_to", most=str(most), given=repr(str(raw)[:60])))
             return None
         return number
 
@@ -63,7 +64,7 @@ class ConfigReader:
             return default
         number = whole(self.config[key])
         if number is None or number < -1:
-            self.problem(key, f"expected a whole number, got {str(self.config[key])[:60]!r}")
+            self.problem(key, Wrong("catalog.expected_whole_number", given=repr(str(self.config[key])[:60])))
             return default
         return number
 
@@ -93,14 +94,14 @@ class ConfigReader:
         self.put(figure, value, f"assumed: {note}")
         self.notes.append(f"{figure} = {value} assumed: {note}")
 
-    def missing(self, figure: str, why: str = "") -> None:
-        """Report a figure that no key states, and how to state it."""
+    def missing(self, figure: str, missing: str = "") -> None:
+        """Report a figure that no key states, and how to state it; `missing`: what else is said than that it is."""
         keys = KEYS[figure]
         if any(f"{self.place}.{key}" == at for key in keys for at, _ in self.problems):
             return  # it is there, but malformed
-        other = f" (or {', '.join(keys[1:])})" if keys[1:] else ""
-        remedy = f'add it{other}, or state it beside the config: "figures": {{"{figure}": {{"value": …, "note": "…"}}}}'
-        self.problem(keys[0], f"is missing or 0{why}; {remedy}")
+        said = {"missing": missing or Wrong("catalog.config_missing"), "figure": figure}
+        several = Wrong("catalog.config_missing_keys", keys=", ".join(keys[1:]), **said) if keys[1:] else None
+        self.problem(keys[0], several or Wrong("catalog.config_missing_key", **said))
 
     def problem(self, key: str, message: str) -> None:
         """Report a problem at a key."""
@@ -119,7 +120,7 @@ class ConfigReader:
             0, "num_nextn_predict_layers", "mtp_num_hidden_layers"
         )  # layers that predict further tokens
         if len(items) not in (layers, layers + further):
-            self.problem(key, f"expected one item for each of the {layers} layers, got {len(items)}")
+            self.problem(key, Wrong("catalog.config_per_layer", layers=str(layers), given=str(len(items))))
             return [None] * layers
         return items[:layers]
 

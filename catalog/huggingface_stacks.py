@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.errors import Wrong
 from catalog.huggingface_reader import ConfigReader
 
 
@@ -12,12 +13,11 @@ def shortcut_blocks(reader: ConfigReader) -> bool:
     """
     if reader.config.get("model_type") != "longcat_flash":
         if reader.config.get("zero_expert_num"):
-            words = "has experts that cost nothing; how many blocks such layers have is known of longcat_flash only"
-            reader.problem("zero_expert_num", words)
+            reader.problem("zero_expert_num", Wrong("catalog.config_free_experts"))
         return False
     logical = reader.number(0, "num_layers")
     if not logical:
-        reader.problem("num_layers", "is missing or 0: the layers of two attentions and two dense blocks; add it")
+        reader.problem("num_layers", Wrong("catalog.config_shortcut_layers"))
         return True
     reader.put(
         "layers", 5 * logical, f"num_layers of the config: {logical} of two attentions, two dense blocks and experts"

@@ -173,7 +173,8 @@ def _unfit(schema: Schema, name: str, spec: FigureSpec, figure: Figure, before: 
     if single and isinstance(figure.value, tuple):
         return Wrong("catalog.expected_one_value_not", count=str(given))
     if spec.values and given != spec.values and not schema.open:
-        return f"expected {spec.values} {'values' if spec.values > 1 else 'value'}, got {given}"
+        code = "catalog.expected_several_values" if spec.values > 1 else "catalog.expected_single_value"
+        return Wrong(code, count=str(spec.values), given=str(given))
     if schema.open and before is not None and isinstance(before.value, tuple):
         if given != len(before.value) or not isinstance(figure.value, tuple):
             return Wrong("catalog.expected_values", count=str(len(before.value)), given=str(given))

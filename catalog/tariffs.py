@@ -93,18 +93,18 @@ _ROW = '[[1, 2, 12], "weekday", 8, 22, "peak", "price_peak"] (months, days, hour
 def _malformed_band(row: object, record: Record) -> str:
     """Describe the fault of a row of bands; empty where nothing is."""
     if not isinstance(row, tuple) or len(row) != 6:
-        return f"expected a row such as {_ROW}"
+        return Wrong("catalog.band_row", row=_ROW)
     months, days, start, end, name, figure = row
     if not isinstance(months, tuple) or not months or not all(type(m) is int and 1 <= m <= 12 for m in months):
-        return "expected a list of months from 1 to 12 in the first place"
+        return Wrong("catalog.band_months")
     if not isinstance(days, str) or days not in _DAYS:
-        return f"expected one of {', '.join(_DAYS)} in the second place"
+        return Wrong("catalog.band_days", names=", ".join(_DAYS))
     if type(start) not in (int, float) or type(end) not in (int, float) or not 0 <= start < end <= HOURS_PER_DAY:
-        return f"expected hours from 0 to {HOURS_PER_DAY}, the later one last, in the third and fourth place; cut a band at midnight in two"
+        return Wrong("catalog.band_hours", most=str(HOURS_PER_DAY))
     if not isinstance(name, str) or not isinstance(figure, str):
-        return "expected the name of the band and the figure of its price in the last two places"
+        return Wrong("catalog.band_names")
     if figure and figure not in record.figures:
-        return f'the tariff has no figure "{figure}"{did_you_mean(close_names(figure, record.figures))}'
+        return Wrong("catalog.band_figure", figure=figure, close=did_you_mean(close_names(figure, record.figures)))
     return ""
 
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalog import Catalog, CatalogError
+from catalog.errors import Wrong
 from catalog.huggingface import from_config
 from catalog.huggingface_keys import KEYS, UNSUPPORTED
 from catalog.units import BILLION
@@ -185,7 +186,9 @@ def parsed(config, **entry):
 def problems(call):
     with pytest.raises(CatalogError) as error:
         call()
-    return dict(error.value.problems)
+    found = dict(error.value.problems)
+    assert all(isinstance(message, Wrong) for message in found.values()), "a sentence without a code"
+    return found
 
 
 @pytest.mark.parametrize("name", CONFIGS)
