@@ -81,7 +81,7 @@ def fleet_table(plan: Plan, t: Words) -> list[Row]:
             t("column.system"): row["system"],
             t("column.count"): row["count"],
             t("column.how"): t.get(f"how.{row['how']}", row["how"]),
-            t("column.fabric"): row["fabric"],
+            t("column.fabric"): row["topology"],
             t("column.when"): row.get("obtained")
             or span_words(plan, windows_of(row), t.language)
             or t("when.throughout"),

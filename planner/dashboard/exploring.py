@@ -9,6 +9,7 @@ from planner.dashboard.figures import amount, number, tidy
 from planner.dashboard.state.digest import digest
 from planner.dashboard.state.scenario import Scenario
 from planner.errors import SpecError
+from planner.messages import Message
 from planner.plan import Plan
 from planner.report.charts.frontier import TITLES, frontier_rows
 from planner.report.locale import Words
@@ -16,7 +17,9 @@ from planner.report.words import share_words
 from planner.spec.changes import MISSING, spec_changes
 
 Row = dict[str, Any]
-SIMPLER = "fewer parts"  # kind of the alternatives that make the ladder of simpler plans
+SIMPLER = Message.of(
+    "studies.kind_fewer_parts"
+).text()  # kind of the alternatives that make the ladder of simpler plans
 CARBON, LATENCY, THROUGHPUT, QUALITY, HORIZON, UTILISATION = (
     "carbon",
     "latency",
@@ -265,15 +268,15 @@ def promise(plan: Plan, t: Words) -> str:
     return t("hold.first", workload=first["workload"], promise=name, kept=f"{first['kept']:.0%}")
 
 
-def surer(plan: Plan, t: Words) -> str:
+def upgrade(plan: Plan, t: Words) -> str:
     """Say what keeping more would cost; empty where that is not known."""
-    row = plan.document["confidence"]["surer"]
+    row = plan.document["confidence"]["upgrade"]
     if row is None:
         return ""
     more = ", ".join(f"{each['count']:,} {each['system']} ({each['site']})" for each in row["systems"])
     total = plan.totals["cost"]
     return t(
-        "hold.surer",
+        "hold.upgrade",
         share=f"{row['share']:.0%}",
         cost=amount(row["cost"], plan.document["spec"].get("currency", "USD")),
         of=t.phrase(share_words(row["cost"] / total)) if total else "–",

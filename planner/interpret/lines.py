@@ -213,7 +213,7 @@ class LineDecisions:
                 "from": source,
                 "to": target,
                 "kind": kind,
-                "phases": sorted(when),
+                "windows": sorted(when),
                 "share": share,
             }
             for (name, traffic, source, target, kind, share), when in phases.items()

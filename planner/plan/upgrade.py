@@ -1,20 +1,23 @@
 """Rewrite a plan of an earlier schema in the keys of today's; no figure changes.
 
 Schema 2 renamed keys of specs (`planner.spec.old_keys`), rows of the fleet and the schedule name their window as `window` (`phase` before),
-outcomes count `scenarios` (`worlds` before), and the section `confidence_gain` was called `surety`.
+outcomes count `scenarios` (`worlds` before), and the section `confidence_gain` was called `surety`. Schema 3: what is held stands on a
+`topology` of `network_size` (`fabric`, `fabric_size` before), traffic other than requests takes lines in `windows` (`phases` before), and
+`confidence.upgrade` was called `surer`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from planner.plan.rows.money import BY_THE_BOUND
 from planner.spec.old_keys import RENAMINGS, with_new_keys
 
-FIRST, LATEST = 1, 2
+FIRST, LATEST = 1, 3
 _TABLES = ("fleet", "schedule")
+_NETWORK = {"fabric": "topology", "fabric_size": "network_size"}
 _OUTCOMES = ("sampled", "fresh", "nominal")
 _CODES = {"steps.surest_left_out": "steps.confidence_left_out"}
 _BY_THE_BOUND = "fleet free: as the bound has it, with sites, networks and points of jobs in fractions too"
@@ -30,8 +33,37 @@ _PATHS = tuple(
 def upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a plan of any schema that this release reads as one of the latest; what has not the shape of a plan stays as it is."""
     found = dict(document)
-    if found.get("schema_version") != FIRST:
-        return found
+    if found.get("schema_version") == FIRST:
+        found = _of_second(found)
+    return _of_third(found) if found.get("schema_version") == 2 else found
+
+
+def _of_third(found: dict[str, Any]) -> dict[str, Any]:
+    """Rewrite a plan of schema 2 as one of schema 3."""
+    for table in ("fleet", "packing"):
+        found = _in_rows(found, table, lambda row: _renamed(row, **_NETWORK))
+    found = _in_rows(found, "workloads", lambda row: _in_rows(row, "points", _with_pools))
+    found = _in_rows(found, "placements", lambda row: _renamed(row, phases="windows"))
+    if "confidence" in found:
+        found["confidence"] = _renamed(found["confidence"], surer="upgrade")
+    if "robustness" in found:
+        found["robustness"] = _in_rows(found["robustness"], "standing_by", _with_pools)
+    return {**found, "schema_version": 3}
+
+
+def _with_pools(row: Any) -> Any:
+    """Copy a point with the names of schema 3 in its pools."""
+    return _in_rows(row, "pools", lambda pool: _renamed(pool, **_NETWORK))
+
+
+def _in_rows(block: Any, table: str, change: Callable[[Any], Any]) -> Any:
+    """Copy a block with each row of a table changed; what has not this shape stays as it is."""
+    rows = block.get(table) if isinstance(block, Mapping) else None
+    return {**block, table: [change(row) for row in rows]} if isinstance(rows, list) else block
+
+
+def _of_second(found: dict[str, Any]) -> dict[str, Any]:
+    """Rewrite a plan of schema 1 as one of schema 2."""
     spec = found.get("spec")
     found = {key: _at_new_paths(value) for key, value in found.items() if key != "spec"}
     if isinstance(spec, Mapping):
@@ -44,7 +76,7 @@ def upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(promise := found.get("robustness"), Mapping):
         outcomes = {key: _renamed(promise[key], worlds="scenarios") for key in _OUTCOMES if key in promise}
         found["robustness"] = _renamed({**promise, **outcomes}, worlds_in_program="scenarios_in_program")
-    return {**_renamed(found, surety="confidence_gain"), "spec": spec, "schema_version": LATEST}
+    return {**_renamed(found, surety="confidence_gain"), "spec": spec, "schema_version": 2}
 
 
 def _renamed(block: Any, **names: str) -> Any:

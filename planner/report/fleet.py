@@ -26,7 +26,7 @@ def fleet_row(plan: Plan, row: FleetRow) -> Row:
         "system": row["system"],
         "count": f"{row['count']:,} tokens/s" if row.get("unit") else count_words(row),
         "how": how_words(row["how"]),
-        "fabric": row["fabric"],
+        "fabric": row["topology"],
         "when": when,
     }
 

@@ -87,7 +87,7 @@ def _placement(plan: Plan, row: Stream) -> dict[str, Any]:
         "to": row["to"],
         "line": row["kind"],
         "share": f"{row['share']:.0%}",
-        "when": ", ".join(span_words(plan, (window, window)) or "throughout" for window in row["phases"]),
+        "when": ", ".join(span_words(plan, (window, window)) or "throughout" for window in row["windows"]),
     }
 
 

@@ -114,8 +114,8 @@ def _sure_clauses(plan: Plan) -> Iterator[str]:
     found = plan.document["confidence"]
     least = "at least " if found["open"] else ""
     yield f"{least}{found['kept']:.0%} of {found['scenarios']:,} sampled scenarios keep all promises{_by_workload(found)}"
-    if found["surer"] is not None:
-        row, total = found["surer"], plan.totals["cost"]
+    if found["upgrade"] is not None:
+        row, total = found["upgrade"], plan.totals["cost"]
         share = f" ({share_words(row['cost'] / total, '+.1%')})" if total else ""
         more = listed([f"{each['count']:,} {each['system']}" for each in row["systems"]])
         yield f"{row['share']:.0%} would cost {amount(row['cost'])} {_currency(plan)}{share} at most: {more} more"

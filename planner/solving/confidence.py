@@ -19,7 +19,7 @@ from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
 from planner.money.terms import COST
 from planner.plan import Plan
-from planner.plan.rows.robust import BreaksFirst, Confidence, FurtherSystem, LateJob, Surer
+from planner.plan.rows.robust import BreaksFirst, Confidence, FurtherSystem, LateJob, Upgrade
 from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.scenarios import CONFIDENCE_SCENARIOS, CONFIDENCE_SEED, SERVING, Scenarios, draw, with_robust
@@ -94,7 +94,7 @@ def confidence_section(sure: InScenarios) -> Confidence:
         "scenarios": CONFIDENCE_SCENARIOS, "seed": CONFIDENCE_SEED, "kept": float(found.kept.mean()), "open": float(found.open.mean()),
         "workloads": {name: float(found.done[:, i].mean()) for i, name in enumerate(names)},
         "breaks_first": _breaks_first(answer, routed, scenarios, found, names),
-        "surer": _surer(sure), "late_jobs": _late_jobs(sure),
+        "upgrade": _upgrade(sure), "late_jobs": _late_jobs(sure),
         "left_out": left_out(problem),
     }  # fmt: skip
 
@@ -165,7 +165,7 @@ def _peak_replicas(answer: Answer, routed: RoutedFleet) -> Floats:
 # -- what keeping more would cost --------------------------------------------------------------------------------------
 
 
-def _surer(sure: InScenarios) -> Surer | None:
+def _upgrade(sure: InScenarios) -> Upgrade | None:
     """Price a promise of `PRICED_SHARE` by further systems of the kinds held, as many as the cheapest scenarios need together.
 
     A cheaper way may exist, such as other layouts. None where the plan keeps the share already, where a holding or a limit makes the

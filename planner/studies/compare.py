@@ -124,7 +124,7 @@ def compare(first: Plan, second: Plan) -> Comparison:
         "lines": amount_rows(plans, key, ("component", "site", "system", "how"), unit, total),
         "fleet": [
             row if row["how"] != "api" else {**row, "unit": "token/s"}
-            for row in number_rows(plans, systems_held, ("site", "system", "how", "fabric", "window"), "system")
+            for row in number_rows(plans, systems_held, ("site", "system", "how", "topology", "window"), "system")
         ],
         "points": number_rows(plans, replicas, ("workload", "site", "runs"), "replica at the peak"),
         "routes": number_rows(plans, origin_shares, ("workload", "origin", "site"), "share of the origin's tokens"),

@@ -97,7 +97,7 @@ def systems_held(plan: Plan) -> Keyed:
     """Count the systems by site, system, way to obtain, fabric and phase."""
     counts: Keyed = defaultdict(int)
     for row in plan.document["fleet"]:
-        counts[row["site"], row["system"], row["how"], row["fabric"], row["window"]] += row["count"]
+        counts[row["site"], row["system"], row["how"], row["topology"], row["window"]] += row["count"]
     return counts
 
 

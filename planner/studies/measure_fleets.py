@@ -133,7 +133,7 @@ def _options(form: Formulation, document: Mapping[str, Any]) -> tuple[tuple[Flee
     """Choose the fleet options: options of the plan, and the cheapest network of every other kind; returns also the plan's counts."""
     rows: dict[tuple[Any, ...], float] = {}
     for r in document["fleet"]:
-        key = r["site"], r["system"], r["how"], r["fabric"], r["fabric_size"], r["offer"]
+        key = r["site"], r["system"], r["how"], r["topology"], r["network_size"], r["offer"]
         rows[key] = max(rows.get(key, 0.0), r["count"])
     cost = _throughout(form)
     cheapest: dict[tuple[str, str, str, str], int] = {}

@@ -25,7 +25,7 @@ Streams = dict[tuple[str, str, str, int], float]
 """Share by workload, traffic, site and window."""
 Trees = dict[tuple[str, int], dict[tuple[str, str], float]]
 """By workload and window: the share of the weights on each edge."""
-PLACEMENT_COLUMNS = {"workload", "traffic", "from", "to", "kind", "phases", "share"}
+PLACEMENT_COLUMNS = {"workload", "traffic", "from", "to", "kind", "windows", "share"}
 COLUMNS = {
     "line",
     "kind",
@@ -107,12 +107,12 @@ class LineCheck:
         self._check_delivery(streams, trees)
 
     def _check_placement(self, path: str, row: Mapping[str, Any], streams: Streams, trees: Trees) -> None:
-        workload, traffic, windows = self.serving[row["workload"]], row["traffic"], row["phases"]
+        workload, traffic, windows = self.serving[row["workload"]], row["traffic"], row["windows"]
         if set(row) != PLACEMENT_COLUMNS or not 0 < row["share"] <= 1 + RELATIVE_TOL:
             self.report.say(path, "verify.no_share_of_traffic")
         known = all(type(w) is int and 0 <= w < self.calendar.windows for w in windows)
         if not windows or sorted(set(windows)) != windows or not known:
-            self.report.say(f"{path}.phases", "verify.phases_once")
+            self.report.say(f"{path}.windows", "verify.phases_once")
         found = self._path_of(workload, row)
         for w in windows:
             if traffic == WEIGHTS:
@@ -125,7 +125,7 @@ class LineCheck:
             return
         nodes, ready_s = found
         if min((float(self.calendar.edges_s[w]) for w in windows), default=0.0) < ready_s - TIME_TOL_S:
-            self.report.say(f"{path}.phases", "verify.line_ready_after", kind=row["kind"], time=f"{ready_s:g}")
+            self.report.say(f"{path}.windows", "verify.line_ready_after", kind=row["kind"], time=f"{ready_s:g}")
         self._send(row, workload, nodes)
 
     def _path_of(self, workload: ServingFacts, row: Mapping[str, Any]) -> tuple[tuple[str, ...], float] | None:
@@ -150,7 +150,7 @@ class LineCheck:
             mean = row["share"] * workload.weights_bytes * workload.spec.weight_updates_per_year / YEAR_S
         for start, end, line in self.hops(nodes, row["kind"]):
             for t in range(self.calendar.slots):
-                if int(self.calendar.window[t]) in row["phases"]:
+                if int(self.calendar.window[t]) in row["windows"]:
                     seconds, discount = float(self.calendar.seconds[t]), float(self.calendar.discount[t])
                     self.load[line, end if traffic == TELEMETRY else start][t] += rate
                     self.carried[line][name, traffic] += mean * seconds

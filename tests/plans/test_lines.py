@@ -106,7 +106,7 @@ def test_the_plan_holds_and_says_what_travels_where(plan):
 def test_a_line_is_used_from_the_day_it_is_ready(plan):
     window = {row["slot"]: row["window"] for row in plan["schedule"]}
     early = [row["line"] for row in plan["routes"] if window[row["slot"]] == 0] + [
-        row["kind"] for row in plan["placements"] if 0 in row["phases"]
+        row["kind"] for row in plan["placements"] if 0 in row["windows"]
     ]
     assert "SD-WAN" not in early, "it takes a week"
     assert resolve(parse_spec(spec())).calendar.edges_s[1] == 7 * DAY_S

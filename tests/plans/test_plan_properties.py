@@ -72,7 +72,7 @@ def cost(spec: dict[str, Any]) -> float:
 
 def fleet(plan) -> dict[tuple, int]:
     return {
-        (row["site"], row["system"], row["how"], row["window"], row["fabric"]): row["count"] for row in plan["fleet"]
+        (row["site"], row["system"], row["how"], row["window"], row["topology"]): row["count"] for row in plan["fleet"]
     }
 
 

@@ -230,7 +230,7 @@ def draw_hold(plan: Plan, t: Words) -> None:
         )
     shares = exploring.kept_shares(plan)
     st.altair_chart(bars.bar_chart(shares, t("hold.share"), t("column.workload"), bars.SHARE, t), width="stretch")
-    for sentence in (exploring.promise(plan, t), exploring.surer(plan, t)):
+    for sentence in (exploring.promise(plan, t), exploring.upgrade(plan, t)):
         if sentence:
             st.markdown(page(sentence))
     if sure["left_out"]:

@@ -81,7 +81,7 @@ def _case_of(
         "workload": inner,
         "system": first["system"],
         "chips": chips,
-        "fabric": first["fabric"] or PROVIDER,
+        "fabric": first["topology"] or PROVIDER,
     }
     if point.get("power_cap") is not None:
         case["power_cap"] = point["power_cap"]

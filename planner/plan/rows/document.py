@@ -87,9 +87,9 @@ class PlanDocument(TypedDict):
     `peak_bytes_per_s`, `use`), `cost` by part (units, and the bytes of each kind of traffic), `traffic` (workload, kind, bytes over the horizon)."""
     placements: NotRequired[list[Stream]]
     """With `lines` in the spec, the traffic other than requests: `workload`, `traffic` (control, telemetry, weights), `from`, `to`, `kind` of line,
-    `phases`, `share`. Shares of a stream add up to 1; shares of weights form trees from the source over the sites that hold them."""
+    `windows`, `share`. Shares of a stream add up to 1; shares of weights form trees from the source over the sites that hold them."""
     fleet: list[FleetRow]
-    """What to obtain: `site`, `system`, `count`, `how`, `phase` (window number, null = throughout), `fabric`, `fabric_size` (the most systems that
+    """What to obtain: `site`, `system`, `count`, `how`, `window` (its number, null = throughout), `topology`, `network_size` (the most systems that
     the network as built joins; null where the network is not our own), `offer` (path in the spec). Where dates matter, also `obtained` (name of
     the phase, null without phases), `windows` (first and last in which it is held) and `price` of a system at that time. `how` may also be
     `spot`, or `api` with output tokens per second as `count` and `unit` "token/s"; all other rows count systems. With `sharing` "kind" or "none"
@@ -98,7 +98,7 @@ class PlanDocument(TypedDict):
     """For each entry of the spec's `owned`: `path`, `system`, `site`, `count`, how many are `kept`, `moved` (by site), `sold` and `idle`, what one
     is `worth` at the start, `proceeds` of the sale, and `gain` over the books where those are stated. See docs/owning.md."""
     fabrics: list[Fabric]
-    """The networks between our own systems: `site`, `system`, `design`, `size` (as `fabric_size`), `systems` on it and, for these systems, in whole
+    """The networks between our own systems: `site`, `system`, `design`, `size` (as `network_size`), `systems` on it and, for these systems, in whole
     parts: `tiers`, NIC `ports`, `switches`, `links` (of which `copper_links`), `optics` (transceivers), `power_w`, `price`, `charged` (the
     systems' shares, which enter the plan's cost: see below), `bisection_bytes_per_s` (one direction), `uniform_bytes_per_s` (per chip, when each
     port sends equally to all others), `mean_hops` and `most_hops` (links between two ports), `latency_s` of the longest path (null where the
@@ -161,7 +161,7 @@ class PlanDocument(TypedDict):
     confidence: NotRequired[Confidence]
     """How sure the plan is ([plan.md](plan.md)): in 200 sampled scenarios (`scenarios`, `seed`), the share in which all promises are kept (`kept`) and those of each
     workload (`workloads`); `open`: share that was not settled, counted as not kept; `breaks_first`: the `workload` whose promise is kept in
-    fewest scenarios, and the `promise` (a latency limit, `demand` or `deadline`); `surer`: further `systems` of the kinds held with which a
+    fewest scenarios, and the `promise` (a latency limit, `demand` or `deadline`); `upgrade`: further `systems` of the kinds held with which a
     `share` of 0.8 is kept, and their `cost`, an upper bound; `left_out`."""
     robustness: NotRequired[Promise | None]
     """With `robust` in the spec, the plan's promise ([plan.md](plan.md)): `confidence`, `measure`; how it fared in the scenarios for which the fleet was chosen

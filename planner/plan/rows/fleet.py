@@ -18,8 +18,8 @@ class FleetRow(TypedDict):
     unit: NotRequired[Text]
     how: Text
     window: Whole | None
-    fabric: Text
-    fabric_size: Whole | None
+    topology: Text
+    network_size: Whole | None
     offer: Text
     tenant: NotRequired[Text]
     obtained: NotRequired[Text | None]
@@ -103,8 +103,8 @@ class Packed(TypedDict):
     site: Text
     system: Text
     how: Text
-    fabric: Text
-    fabric_size: Whole | None
+    topology: Text
+    network_size: Whole | None
     offer: Text
     tenant: NotRequired[Text]
     slot: Whole

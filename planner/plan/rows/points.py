@@ -16,8 +16,8 @@ class Pool(TypedDict):
     role: Text
     system: Text
     how: Text
-    fabric: Text
-    fabric_size: Whole | None
+    topology: Text
+    network_size: Whole | None
     offer: Text
     tenant: NotRequired[Text]
     precision: Text

@@ -105,7 +105,7 @@ class FurtherSystem(TypedDict):
 
 
 class LateJob(TypedDict):
-    """State why a job ends in time in few scenarios, and what would keep its deadline in `Surer.share` of them.
+    """State why a job ends in time in few scenarios, and what would keep its deadline in `Upgrade.share` of them.
 
     `slack`: share by which its steps may take longer than predicted with this fleet; `slower`: share by which they do, at most, in that share
     of scenarios; `count` further systems, which widen the run, at most so dear (`cost`, null where a price depends on more).
@@ -122,7 +122,7 @@ class LateJob(TypedDict):
     cost: Number | None
 
 
-class Surer(TypedDict):
+class Upgrade(TypedDict):
     """State the further systems with which a share of the scenarios is kept."""
 
     share: Number
@@ -139,7 +139,7 @@ class Confidence(TypedDict):
     open: Number
     workloads: dict[str, Number]
     breaks_first: BreaksFirst | None
-    surer: Surer | None
+    upgrade: Upgrade | None
     late_jobs: NotRequired[list[LateJob]]
     left_out: list[Text]
 

@@ -90,7 +90,7 @@ class Stream(_StreamWords):
     traffic: Text
     to: Text
     kind: Text
-    phases: list[Whole]
+    windows: list[Whole]
     share: Number
 
 

@@ -156,7 +156,7 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
 def _of_confidence(found: Mapping[str, Any]) -> Iterator[Unchecked]:
     yield Unchecked("confidence.open", Message.of("unchecked.long_scenarios").text())
     yield Unchecked("confidence.breaks_first.promise", Message.of("unchecked.largest_error").text())
-    yield Unchecked("confidence.surer", Message.of("unchecked.kinds_and_shares").text())
+    yield Unchecked("confidence.upgrade", Message.of("unchecked.kinds_and_shares").text())
     if found["left_out"] or found["open"]:
         for name in ("kept", "workloads", "breaks_first"):
             yield Unchecked(f"confidence.{name}", Message.of("unchecked.not_redispatched").text())

@@ -55,7 +55,10 @@ def _check_row(plan: CheckedPlan, path: str, row: Row, networks: Networks) -> No
     for t, running in enumerate(running_in(plan, path, row, holding)):
         plan.running[key][t] += running
     plan.at_most(
-        path, max(plan.held[key]), option.largest, Message.of("verify.systems_on_network", fabric=row["fabric"]).text()
+        path,
+        max(plan.held[key]),
+        option.largest,
+        Message.of("verify.systems_on_network", fabric=row["topology"]).text(),
     )
 
 
@@ -64,7 +67,7 @@ def _put_on_network(plan: CheckedPlan, row: Row, holding: Holding, networks: Net
     option = plan.fleet_options[key_of(row)]
     chosen = networks[row["site"], row["system"]]
     found = chosen.setdefault(
-        (row["fabric"], row["fabric_size"]), OnNetwork(option, [0.0] * plan.problem.calendar.windows)
+        (row["topology"], row["network_size"]), OnNetwork(option, [0.0] * plan.problem.calendar.windows)
     )
     for window in holding.windows:
         found.systems[window] += row["count"]

@@ -122,8 +122,8 @@ def key_of(row: Mapping[str, Any]) -> HeldKey:
         row["site"],
         row["system"],
         row["how"],
-        row["fabric"],
-        row["fabric_size"],
+        row["topology"],
+        row["network_size"],
         row["offer"],
         row.get("tenant", ""),
     )

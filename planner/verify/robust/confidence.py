@@ -111,10 +111,10 @@ def _check_words(plan: CheckedPlan) -> None:
     for row in found.get("late_jobs", ()):
         if row["kept"] != found["workloads"].get(row["workload"]) or row["kept"] >= PRICED_SHARE:
             plan.say("confidence.late_jobs", "verify.late_job_kept", job=row["workload"])
-    surer = found["surer"]
-    if surer is not None:
+    upgrade = found["upgrade"]
+    if upgrade is not None:
         held = {(row["site"], row["system"], row["how"]) for row in plan.document["fleet"]}
-        if not found["kept"] < surer["share"] == PRICED_SHARE or any(
-            (r["site"], r["system"], r["how"]) not in held for r in surer["systems"]
+        if not found["kept"] < upgrade["share"] == PRICED_SHARE or any(
+            (r["site"], r["system"], r["how"]) not in held for r in upgrade["systems"]
         ):
-            plan.say("confidence.surer", "verify.adds_to_less_sure")
+            plan.say("confidence.upgrade", "verify.adds_to_less_sure")

@@ -199,7 +199,7 @@ def test_two_pools_have_a_network():
     """Two systems without a network between them cannot exchange weights."""
     _, plan = cost_of(spec(ways=["asynchronous"], iterations_per_hour=5))
     for pool in plan["workloads"][0]["points"][0]["pools"]:
-        assert pool["fabric"] != "scale-up"
+        assert pool["topology"] != "scale-up"
 
 
 @pytest.mark.parametrize("ways", [["colocated"], ["asynchronous"]])

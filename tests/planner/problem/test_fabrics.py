@@ -233,7 +233,7 @@ def test_each_design_alone_gives_a_plan_that_holds(design):
 def test_a_single_system_needs_no_network():
     small = {"architecture": "Qwen3-8B", "tokens": "5B", "deadline": "20 d"}
     plan = planner.solve(spec(list(DEFAULT_FABRICS), small))
-    assert [row["fabric"] for row in plan["fleet"]] == ["scale-up"] and plan["fabrics"] == []
+    assert [row["topology"] for row in plan["fleet"]] == ["scale-up"] and plan["fabrics"] == []
     assert planner.verify_plan(plan) == []
 
 
@@ -311,7 +311,7 @@ def test_every_number_of_a_network_is_checked():
         (lambda plan: plan["fabrics"].append(dict(plan["fabrics"][0])), "fabrics"),
         (lambda plan: plan["fabrics"][0].update(switches=plan["fabrics"][0]["switches"] + 1), "switches"),
         (lambda plan: plan["fabrics"][0].update(charged=plan["fabrics"][0]["charged"] * 1.001), "charged"),
-        (lambda plan: plan["fleet"][0].update(fabric_size=512), ""),
+        (lambda plan: plan["fleet"][0].update(network_size=512), ""),
         (lambda plan: plan["workloads"][0]["points"][0]["placement"].update(busiest_link_s=0.0), "placement"),
         (lambda plan: plan["workloads"][0]["points"][0].update(placement=None), "placement"),
     ],

@@ -48,7 +48,7 @@ def test_each_component_is_its_figure_times_what_is_held(stated):
     (row,) = stated["fleet"]
     n, lines = row["count"], stated["costs"]
     nameplate_kw = 10.2  # one system without a network
-    assert row["fabric"] == "scale-up"
+    assert row["topology"] == "scale-up"
     assert lines["staff"] == pytest.approx(n * (500 * nameplate_kw + 2000) * worth(2))
     assert lines["software"] == pytest.approx(n * (8 * 1000 + 3000) * worth(2))
     assert lines["spare parts"] == pytest.approx(n * 0.05 * 310_000 * (1 - 0.425 * 1.08**-2))

@@ -289,7 +289,7 @@ def test_every_number_of_the_phases_is_checked(two):
     document = copy.deepcopy(dict(two.document))
     paths = [
         *numbers(document["phases"], ("phases",)),
-        *(p for p in numbers(document["fleet"], ("fleet",)) if p[-1] != "fabric_size"),
+        *(p for p in numbers(document["fleet"], ("fleet",)) if p[-1] != "network_size"),
     ]
     assert len(paths) > 20
     for path in paths:

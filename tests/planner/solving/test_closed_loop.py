@@ -189,7 +189,7 @@ def call_s(rated: dict[str, Any], point: dict[str, Any]) -> float:
     """Evaluate the mean time of a call at a point of a plan [s]."""
     problem = resolve(parse_spec(rated))
     (workload,), (pool,) = problem.serving, point["pools"]
-    option = next(each for each in build_fleet_options(problem)[0] if each.fabric == pool["fabric"])
+    option = next(each for each in build_fleet_options(problem)[0] if each.fabric == pool["topology"])
     choice = next(c for c in engine_choices(workload, option.system) if (c.waiting, c.kv_precision) == (pool.get("waiting", c.waiting), pool.get("kv_precision", c.kv_precision)))  # fmt: skip
     layout = ServingLayouts(*(pool["layout"][name] for name in ("tp", "pp", "dp", "ep")))
     found = evaluate(

@@ -44,7 +44,7 @@ def test_the_shares_are_those_of_the_command_robust(plan, tmp_path, capsys):
 
 def test_with_the_further_systems_the_plan_keeps_four_of_five(spec, plan):
     """Solved again with a least supply that the stated systems come to: the same layouts on more of them."""
-    surer = plan["confidence"]["surer"]
+    surer = plan["confidence"]["upgrade"]
     assert surer["share"] == 0.8 and surer["cost"] > 0
     more = {(row["system"], row["how"]): row["count"] for row in surer["systems"]}
     document = copy.deepcopy(plan.document)
@@ -65,7 +65,7 @@ def test_the_page_says_how_sure_it_is(plan):
     found = plan["confidence"]
     assert f"How sure: {found['kept']:.0%} of 200 sampled scenarios keep all promises (chat" in page
     assert f"by {found['breaks_first']['promise'].replace('.', ' ')})" in page
-    assert f"80% would cost {found['surer']['cost']:,.0f} USD" in page
+    assert f"80% would cost {found['upgrade']['cost']:,.0f} USD" in page
 
 
 @pytest.mark.parametrize("name", ["kept", "workloads"])
@@ -84,4 +84,4 @@ def test_a_plan_without_errors_is_sure(spec):
         "batch_tokens": 65536, "precision": ["bf16"],
     }  # fmt: skip
     found = planner.solve({**spec, "workloads": [job]}, threads=1)["confidence"]
-    assert found["kept"] == 1.0 and found["breaks_first"] is None and found["surer"] is None
+    assert found["kept"] == 1.0 and found["breaks_first"] is None and found["upgrade"] is None

@@ -166,7 +166,7 @@ def test_further_systems_fit_on_the_network(on_one_network):
     plan = on_one_network
     assert verify_plan(plan) == [] and plan["confidence"]["kept"] < 1.0
     assert {row["size"] for row in plan["fabrics"]} == {NETWORK} and held(plan) <= NETWORK
-    surer = plan["confidence"]["surer"]
+    surer = plan["confidence"]["upgrade"]
     assert surer is None or held(plan) + sum(row["count"] for row in surer["systems"]) <= NETWORK
 
 

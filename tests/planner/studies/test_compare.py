@@ -91,7 +91,7 @@ def test_fleets_limits_and_questions_are_told_apart(first, second):
             sum(
                 r["count"]
                 for r in plan["fleet"]
-                if all(r[k] == row[k] for k in ("site", "system", "how", "fabric", "window"))
+                if all(r[k] == row[k] for k in ("site", "system", "how", "topology", "window"))
             )
             for plan in (first, second)
         ]

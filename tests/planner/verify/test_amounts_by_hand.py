@@ -51,7 +51,7 @@ def test_systems_at_work_are_replicas_times_systems_of_each():
     said = []
     row = {
         "site": "a",
-        "pools": [{"system": "DGX H100", "how": "buy", "fabric": "", "fabric_size": None, "offer": "offers[0]"}],
+        "pools": [{"system": "DGX H100", "how": "buy", "topology": "", "network_size": None, "offer": "offers[0]"}],
     }
     plan = NS(
         problem=NS(calendar=NS(slots=2, window=np.array([0, 0]))), active={"p": [2.0, 5.0]}, points={"p": (row, NS(systems=[3.0]))},

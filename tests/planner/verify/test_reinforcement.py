@@ -185,5 +185,5 @@ def test_both_pools_must_share_a_network():
     pools = bent["workloads"][0]["points"][0]["pools"]
     other = next(row for row in bent["spec"]["offers"] if row["system"] == pools[1]["system"])
     bent["spec"]["offers"] = [*bent["spec"]["offers"], {**other, "how": "on_demand", "price": "60 USD/h"}]
-    pools[1] |= {"how": "on_demand", "fabric": "provider", "fabric_size": None, "offer": f"offers[{len(OFFERS)}]"}
+    pools[1] |= {"how": "on_demand", "topology": "provider", "network_size": None, "offer": f"offers[{len(OFFERS)}]"}
     assert "two pools need a network between them" in str([str(found) for found in said(bent)])
