@@ -15,13 +15,14 @@ from planner.formulate.costs import Holding
 from planner.formulate.facility import rack_room
 from planner.formulate.functionals import capital_of, paid_in
 from planner.formulate.residency import is_spared, serves_on_systems, spare_workers
+from planner.messages import Message
 from planner.money.terms import CAPITAL, CARBON, COST
 from planner.problem import limit_labels
 from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.problem.phases import power_limits, supplies
 from solvers.model.data import Limit, PowerStages
 
-UNBOUNDED = "objective.maximise: nothing limits the throughput; give a budget, power or rack positions for every site, or a supply for every offer"
+UNBOUNDED = Message.of("solving.unbounded").text()
 
 
 class Unbounded(Exception):

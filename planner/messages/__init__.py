@@ -145,6 +145,14 @@ def listed(sentences: Iterable[str]) -> str:
     return first
 
 
+def after_each_other(sentences: Iterable[str]) -> str:
+    """Join sentences that end with a full stop; a single one stays as it is."""
+    first, *rest = sentences
+    for each in rest:
+        first = Message.of("list.sentences", first=first, second=each).text()
+    return first
+
+
 def enumerated(names: Iterable[object], word: str = "and") -> str:
     """Join at least one name as a list in a sentence, the last two by "and" or "or"; a single one stays as it is.
 

@@ -305,10 +305,15 @@ def _with_dispatch(asked: Asked, now: Standing) -> Standing:
         return now
     found = dispatched(it.problem, it.candidates, it.form, it.solution, plan.totals, asked.overlays, asked.options_left)
     if found is None:
-        asked.say("the time was up before the plan was dispatched on all hours of the year")
+        asked.say(Message.of("progress.dispatch_time").text())
     else:
         asked.say(
-            f"dispatched on {found['slots']:,} hours: {found['difference']:+.3%} of the cost  {found['seconds']:.1f} s"
+            Message.of(
+                "progress.dispatched",
+                count=f"{found['slots']:,}",
+                difference=f"{found['difference']:+.3%}",
+                seconds=f"{found['seconds']:.1f}",
+            ).text()
         )
     return replace(now, plan=Plan({**plan.document, "dispatch": found}))
 
@@ -344,7 +349,7 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
         asked = replace(asked, until=asked.until.share(NAMED_SHARE))
     if status == "infeasible" and asked.diagnosing:
         if has_priorities(problem):
-            asked.say("no plan meets all limits; looking for the jobs that wait")
+            asked.say(Message.of("progress.jobs_that_wait").text())
             waiting = postponed(asked.document, asked.overlays, asked.options, asked.until)
             if waiting is not None:
                 return _answer_without_the_late(waiting, asked)
@@ -363,9 +368,11 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
 
 def _solved_words(solution: Solution) -> str:
     """State the size of a program and how its search ended."""
-    gap = "" if solution.gap is None else f", gap {solution.gap:.3%}"
-    size = f"{solution.rows:,} rows, {solution.columns:,} columns, {solution.integers:,} integers"
-    return f"{size}  {solution.status}{gap} in {solution.seconds:.1f} s"
+    size = {name: f"{getattr(solution, name):,}" for name in ("rows", "columns", "integers")}
+    told = {**size, "status": solution.status, "seconds": f"{solution.seconds:.1f}"}
+    if solution.gap is None:
+        return Message.of("progress.size", **told).text()
+    return Message.of("progress.size_gap", **told, gap=f"{solution.gap:.3%}").text()
 
 
 def _diagnosed(asked: Asked, solution: Solution, nothing: bool, small: bool) -> dict[str, Any] | None:

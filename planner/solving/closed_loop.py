@@ -15,6 +15,7 @@ from typing import Any
 
 from planner.errors import Issue, SpecError
 from planner.interpret.framing import without_answer
+from planner.messages import Message
 from planner.plan import Plan
 from planner.plan.rows.time import ClosedLoop
 from planner.solving.variants import resolved
@@ -65,7 +66,9 @@ def solve_closed(
         off = {i: found[workload.name] / workload.demand.sessions for i, workload in loops.items()}
         say(
             ", ".join(
-                f"{loops[i].name}: {found[loops[i].name]:,.1f} sessions at {rate:.4g} tasks/s"
+                Message.of(
+                    "progress.sessions", name=loops[i].name, count=f"{found[loops[i].name]:,.1f}", rate=f"{rate:.4g}"
+                ).text()
                 for i, rate in rates.items()
             )
         )
@@ -83,7 +86,7 @@ def solve_closed(
         for i, rate in rates.items():
             tried[i].append((rate, off[i]))
         rates = {i: _next_rate(each) for i, each in tried.items()}
-    say("the time was up before as many sessions were at work as asked; allow more of it under solver.time_limit")
+    say(Message.of("solving.sessions_time").text())
     return without_answer(resolved(edited(document, at_rates(rates)), overlays), None, "limit", None, document)
 
 
@@ -104,12 +107,12 @@ def _next_rate(tried: Sequence[tuple[float, float]]) -> float:
 def _check(spec: PlanSpec, loops: dict[int, Any]) -> None:
     """Refuse what would leave the time of a call open."""
     problems = [
-        Issue(f"workloads[{i}].demand.sessions", f"is not known together with {what}; remove one of them")
+        Issue(f"workloads[{i}].demand.sessions", Message.of("solving.not_known_with", what=what).text())
         for i, workload in loops.items()
         for what, stated in (
-            ("apis, whose time of a call is not known", spec.apis is not None),
-            ("a quality_floor, under which several architectures may answer", workload.quality_floor is not None),
-            ("an objective of throughput, which multiplies rates", spec.objective.maximise is not None),
+            (Message.of("solving.unknown_apis").text(), spec.apis is not None),
+            (Message.of("solving.unknown_quality").text(), workload.quality_floor is not None),
+            (Message.of("solving.unknown_throughput").text(), spec.objective.maximise is not None),
         )
         if stated
     ]

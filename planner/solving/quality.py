@@ -17,6 +17,7 @@ from planner.candidates.quality import settled_points
 from planner.formulate.formulation import Formulation, formulate
 from planner.interpret.failover import Failures
 from planner.interpret.quality import requests_by_member, shares
+from planner.messages import Message
 from planner.plan import Plan
 from planner.plan.rows.quality import Quality, Without
 from planner.problem.facts import ResolvedSpec
@@ -120,7 +121,15 @@ def _runner_up(
         ),
     )
     found = solve(form.data, options)
-    say(f"{row['workload']} without {first}: {found.status} in {found.seconds:.1f} s")
+    say(
+        Message.of(
+            "progress.without_architecture",
+            workload=row["workload"],
+            name=first,
+            status=found.status,
+            seconds=f"{found.seconds:.1f}",
+        ).text()
+    )
     runner_up: Without = {
         "without": first,
         "status": found.status,

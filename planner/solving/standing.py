@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.facts.later_steps import undone
+from planner.messages import Message
 from planner.plan import Plan
 from planner.solving.deadline import Deadline, options_of
 
@@ -144,7 +145,7 @@ def after(step: Step, asked: Asked, now: Standing) -> Standing:
 
 def left_out(name: str, asked: Asked, now: Standing, why: str) -> Standing:
     """Return a state with the note that a step was left out."""
-    asked.say(f"the step {name!r} is left out: {why}")
+    asked.say(Message.of("progress.step_left_out", name=f"{name!r}", why=why).text())
     return replace(now, notes=(*now.notes, undone(name)))
 
 

@@ -23,10 +23,10 @@ from planner.candidates.points import Candidates
 from planner.errors import Issue, SpecError
 from planner.formulate.formulation import Formulation
 from planner.interpret.framing import sense_and_unit
-from planner.messages import Message, named
+from planner.messages import Message, Said, after_each_other, named
 from planner.plan import Plan
 from planner.problem.facts import QualityFacts, ResolvedSpec
-from planner.report.words import amount, counted, share_words, unsigned_zero
+from planner.report.words import amount, share_words, unsigned_zero
 from planner.solving.deadline import THREADS
 from planner.solving.quality import settle
 from planner.solving.standing import Progress
@@ -48,6 +48,8 @@ TOTAL_S = 300.0  # time for all alternatives
 RUNGS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # shares of the objective that plans of fewer parts may lose
 WITHIN = 0.05  # share of the objective by which an alternative may be worse
 MOST_WITHIN = 1000.0
+DRIVERS = ("compare.drivers", "compare.by_system")
+"""Codes of the sentences of a comparison that say why a plan is worse."""
 FOUND, BEYOND, IMPOSSIBLE, NOT_TRIED = "found", "beyond", "impossible", "not tried"
 
 
@@ -115,15 +117,25 @@ class Alternatives:
         value = self.best.value
         near = [(a, a.worse) for a in self.found if a.worse is not None and a.worse <= self.within * abs(value)]
         words = [self.base.message.text()]
-        of_start = f"within {self.within:.0%} of {amount(value)} {self.unit}"
+        of_start = Message.of(
+            "alternatives.of_start", share=f"{self.within:.0%}", amount=amount(value), unit=self.unit
+        ).text()
         if near:
+            several = {} if len(near) == 1 else {"count": len(near)}
             words.append(
-                f"{counted(len(near), 'plan')} of another kind {'is' if len(near) == 1 else 'are'} {of_start}."
+                Message.of(
+                    "alternatives.near" if several else "alternatives.near_one", of_start=of_start, **several
+                ).text()
             )
         else:
-            words.append(f"No plan of another kind is {of_start}.")
+            words.append(Message.of("alternatives.none", of_start=of_start).text())
         for a, worse in near:
-            words.append(f"  {a.name}: {_worse(worse, value, self.unit)}. {' '.join(a.drivers)}".rstrip())
+            row = {"name": a.name, "worse": _worse(worse, value, self.unit)}
+            words.append(
+                Message.of("alternatives.row_of", **row, drivers=after_each_other(a.drivers)).text()
+                if a.drivers
+                else Message.of("alternatives.row", **row).text()
+            )
         return words
 
     @property
@@ -202,7 +214,7 @@ def alternatives(
     if base is None or base.value is None:
         status = start.plan.status if base is None else base.solution.status
         return Alternatives(None, status, unit, within, start.base(None))
-    say(f"the best plan: {base.solution.status} in {base.solution.seconds:.1f} s")
+    say(Message.of("progress.best_plan", status=base.solution.status, seconds=f"{base.solution.seconds:.1f}").text())
     search = _Search(start.variants, base, options, within * abs(base.value), began + total_s, say)
     best, found = base.plan(start.document), list[Alternative]()
     stated = start.base(base.value)
@@ -259,16 +271,24 @@ def kinds_of(base: Answer) -> Iterator[Kind]:
     """Yield the kinds: without each system, site, network and architecture that the plan uses, rented only, bought only."""
     used = base.fleet()
     for system in dict.fromkeys(system for _, system, _, _ in used):
-        yield Kind("without a system", Message.of("studies.without", name=system).text(), _without_system(system))
+        yield Kind(
+            Message.of("studies.kind_without_system").text(),
+            Message.of("studies.without", name=system).text(),
+            _without_system(system),
+        )
     sites = list(dict.fromkeys(site for site, _, how, _ in used if how != API))  # an API stands for its own site
     for site in sites if len(base.problem.sites) > 1 else ():
-        yield Kind("without a site", Message.of("studies.without", name=site).text(), _without_site(site))
+        yield Kind(
+            Message.of("studies.kind_without_site").text(),
+            Message.of("studies.without", name=site).text(),
+            _without_site(site),
+        )
     for fabric in dict.fromkeys(fabric for *_, fabric in used if fabric != PROVIDER):
         # networks that this one dominates were left out of the program, so it must be formulated again
         fewer = ((site.path, [design for design in site.topologies if design != fabric]) for site in base.problem.sites)
         edits = tuple((f"{path}.topologies", rest) for path, rest in fewer if rest)
         yield Kind(
-            "without a network",
+            Message.of("studies.kind_without_network").text(),
             Message.of("studies.without_networks", fabric=fabric).text(),
             _without_fabric(fabric),
             edits,
@@ -301,7 +321,7 @@ def _without_architecture(problem: ResolvedSpec, facts: QualityFacts) -> Iterato
         rest = [each.model_dump() for each, name in zip(alternatives, facts.scores, strict=True) if name != used]
         edits = ((f"workloads[{i}].alternatives", rest), (f"workloads[{i}].architecture", rest[0]["architecture"]))
         yield Kind(
-            "without an architecture",
+            Message.of("studies.kind_without_architecture").text(),
             Message.of("studies.workload_without", workload=facts.workload, architecture=used).text(),
             lambda option: True,
             edits,
@@ -372,9 +392,9 @@ class _Search:
             if parts >= before or solution.value is None:
                 continue
             before = parts
-            self._say(f"within {share:.1%}: {parts.deployments} deployments")
+            self._say(Message.of("progress.within", share=f"{share:.1%}", count=parts.deployments).text())
             name = _parts_words(parts)
-            kind = Kind("fewer parts", name, lambda option: True)
+            kind = Kind(Message.of("studies.kind_fewer_parts").text(), name, lambda option: True)
             yield self._found(kind, base.problem, base.candidates, base.form, replace(solution, before=None))
 
     def _not_solved(self, kind: Kind, least: float) -> Alternative:
@@ -411,7 +431,11 @@ class _Search:
         answer = solved(self._variants, kind.edits, limits, prepare=excluding)
         if answer is None:
             return Alternative(kind.kind, kind.name, NOT_TRIED)
-        self._say(f"{kind.name}: {answer.solution.status} in {answer.solution.seconds:.1f} s")
+        self._say(
+            Message.of(
+                "progress.kind", name=kind.name, status=answer.solution.status, seconds=f"{answer.solution.seconds:.1f}"
+            ).text()
+        )
         if answer.value is None:
             missing = IMPOSSIBLE if answer.solution.status == "infeasible" else NOT_TRIED
             return Alternative(kind.kind, kind.name, missing)
@@ -433,7 +457,7 @@ class _Search:
         worse = self._sign * (value - self._base_value)
         least = None if solution.bound is None else max(self._sign * (solution.bound - self._base_value), 0.0)
         words = compare(self._plan, plan).words
-        drivers = tuple(line for line in words if line.startswith(("What drives it", "By system")))
+        drivers = tuple(line for line in words if isinstance(line, Said) and line.message.code in DRIVERS)
         return Alternative(
             kind.kind,
             kind.name,

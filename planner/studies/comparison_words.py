@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.messages import Message, enumerated
+from planner.messages import Message, enumerated, listed
 from planner.money.components import component_words
 from planner.plan import Plan
-from planner.report.words import counted, share_words
+from planner.report.words import share_words
 from planner.spec.changes import MISSING
 from planner.studies.comparison_tables import RELATIVE_TOL, Row, years_of
 
@@ -32,31 +32,33 @@ def words_of(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
 
 def _differences(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
     if found["difference"] is None:
-        both = (
-            "; ".join(
-                f"{each.document['name']}: {Message.of(f'status.{each.status}').text()}" for each in (first, second)
-            )
-            + "."
+        both = listed(
+            Message.of(
+                "compare.plan", name=each.document["name"], status=Message.of(f"status.{each.status}").text()
+            ).text()
+            for each in (first, second)
         )
         if first.has_answer and second.has_answer:
             units = f"{first.objective['unit']}, {second.objective['unit']}"
-            both += f" Their objectives differ ({units}), so only costs are compared."
-        return [both, *_causes(first, second, found)]
+            stated = Message.of("compare.goals", text=both, units=units)
+        else:
+            stated = Message.of("compare.sentence", text=both)
+        return [stated.text(), *_causes(first, second, found)]
     words, difference, base, unit = [], found["difference"], first.value, first.objective["unit"]
     if abs(difference) <= RELATIVE_TOL * abs(base):
-        words.append(f"Both come to {_money(base, unit)}.")
+        words.append(Message.of("compare.both", money=_money(base, unit)).text())
     else:
-        more, share = "more" if difference > 0 else "less", abs(difference / base)
-        words.append(
-            f"The second comes to {_money(abs(difference), unit)} {more} than the first ({share_words(share, '.2%')} of {_money(base, unit)})."
-        )
+        told = {
+            "difference": _money(abs(difference), unit),
+            "share": share_words(abs(difference / base), ".2%"),
+            "first": _money(base, unit),
+        }
+        words.append(Message.of("compare.costs_more" if difference > 0 else "compare.costs_less", **told).text())
         open_ = [
             abs(plan.document["bound"] - plan.value) for plan in (first, second) if plan.document["bound"] is not None
         ]
         if abs(difference) <= sum(open_):
-            words.append(
-                f"The gaps of the two plans add up to more than that ({_money(sum(open_), unit)}): a smaller --gap would tell."
-            )
+            words.append(Message.of("compare.gaps_add_up", money=_money(sum(open_), unit)).text())
     return [*words, *_drivers(found), *_causes(first, second, found)]
 
 
@@ -64,19 +66,36 @@ def _drivers(found: Mapping[str, Any]) -> list[str]:
     """Name the parts, systems and fleet rows that make up most of the movement."""
     words = []
     if parts := _main(found["parts"]):
-        names = [f"{component_words(row['component'])} {_signed(row['difference'], row['unit'])}" for row in parts]
-        words.append(f"What drives it: {enumerated(names)}.")
+        names = [
+            Message.of(
+                "compare.component",
+                component=component_words(row["component"]),
+                change=_signed(row["difference"], row["unit"]),
+            ).text()
+            for row in parts
+        ]
+        words.append(Message.of("compare.drivers", names=enumerated(names)).text())
     if systems := _main([row for row in found["systems"] if row["system"]]):
-        names = [f"{_system(row)} {_signed(row['difference'], row['unit'])}" for row in systems]
-        words.append(f"By system, all parts together: {enumerated(names)}.")
+        names = [
+            Message.of(
+                "compare.component", component=_system(row), change=_signed(row["difference"], row["unit"])
+            ).text()
+            for row in systems
+        ]
+        words.append(Message.of("compare.by_system", names=enumerated(names)).text())
     if fleet := found["fleet"][:MAX_NAMED]:
         names = [
-            f"{abs(row['difference']):,} {'more' if row['difference'] > 0 else 'fewer'} {_held(row)}" for row in fleet
+            Message.of(
+                "compare.held_more" if row["difference"] > 0 else "compare.held_fewer",
+                count=f"{abs(row['difference']):,}",
+                held=_held(row),
+            ).text()
+            for row in fleet
         ]
-        further = ", and further changes" if len(found["fleet"]) > MAX_NAMED else ""
-        words.append(f"The fleet of the second has {enumerated(names)}{further}.")
+        code = "compare.fleet_further" if len(found["fleet"]) > MAX_NAMED else "compare.fleet"
+        words.append(Message.of(code, names=enumerated(names)).text())
     elif found["parts"]:
-        words.append("The fleets are the same.")
+        words.append(Message.of("compare.same_fleets").text())
     return words
 
 
@@ -85,19 +104,37 @@ def _causes(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
     words = []
     for side in ("first", "second"):
         if names := [row["name"] for row in found["limits"] if row[side] == "binds"]:
-            words.append(f"Binding in the {side} only: {enumerated(names[:MAX_NAMED])}.")
+            words.append(Message.of(f"compare.binding_{side}", names=enumerated(names[:MAX_NAMED])).text())
     if changes := found["spec"]:
-        names = [f"{row['path']} ({quoted(row['first'])}, {quoted(row['second'])})" for row in changes[:MAX_NAMED]]
-        further = f" and {counted(len(changes) - MAX_NAMED, 'place')} more" if len(changes) > MAX_NAMED else ""
-        words.append(f"The specs differ in {enumerated(names)}{further}.")
+        names = [
+            Message.of(
+                "compare.place", path=row["path"], first=quoted(row["first"]), second=quoted(row["second"])
+            ).text()
+            for row in changes[:MAX_NAMED]
+        ]
+        further = (
+            Message.of("compare.further_places", count=_places(len(changes) - MAX_NAMED)).text()
+            if len(changes) > MAX_NAMED
+            else ""
+        )
+        words.append(Message.of("compare.specs", names=enumerated(names), further=further).text())
     for row in found["quality"]:
         if row["fact"] == "architectures" and row["first"] and row["second"]:
-            words.append(f"{row['workload']} runs on {row['first']} in the first, on {row['second']} in the second.")
+            words.append(
+                Message.of(
+                    "compare.architecture", workload=row["workload"], first=row["first"], second=row["second"]
+                ).text()
+            )
     if first.document["catalog_digest"] != second.document["catalog_digest"]:
-        words.append("They were made from different catalogs.")
+        words.append(Message.of("compare.catalogs").text())
     if not words and not any(value for value in found.values() if isinstance(value, list)):
-        words.append("The plans are the same.")
+        words.append(Message.of("compare.same").text())
     return words
+
+
+def _places(count: int) -> str:
+    """Count places of a spec."""
+    return Message.of("count.place" if count == 1 else "count.places", count=count).text()
 
 
 def _main(rows: Sequence[Row]) -> list[Row]:

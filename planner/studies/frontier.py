@@ -113,14 +113,14 @@ class Frontier:
         """Summarise the range of costs, and how the programs were solved."""
         stated = self.base.message.text()
         if not self.points:
-            return [stated, f"no plan was found ({self.status})"]
+            return [stated, Message.of("frontier.none", status=self.status).text()]
         programs = ", ".join(f"{count} {how}" for how, count in Counter(point.how for point in self.points).items())
         lines = [
             stated,
             self._of_points(),
-            f"programs: {programs}; {self.seconds:.1f} s",
+            Message.of("frontier.programs", programs=programs, seconds=f"{self.seconds:.1f}").text(),
         ]
-        return lines + ([f"quality as scored by {self.source}"] if self.source else [])
+        return lines + ([Message.of("frontier.quality_by", source=self.source).text()] if self.source else [])
 
     def _of_points(self) -> str:
         """Say what the points cost, and how near to the least cost they are."""
@@ -414,7 +414,11 @@ class _Study:
     def _take(
         self, name: str, changes: Changes, plan: Plan, measure: float, bound: float | None, how: str, seconds: float
     ) -> None:
-        self.say(f"{name}: {_cost(plan):,.6g}  {how}, {seconds:.1f} s")
+        self.say(
+            Message.of(
+                "progress.point", name=name, cost=f"{_cost(plan):,.6g}", how=how, seconds=f"{seconds:.1f}"
+            ).text()
+        )
         if bound is None:
             raise ValueError(Message.of("studies.no_bound_known", name=name).text())
         self.points.append(

@@ -86,17 +86,30 @@ class Ladder:
         first, last = self.rungs[0], self.rungs[-1]
         said = [self.base.message.text()]
         if first.cost_per_million_tokens is None:
-            return [*said, "Without a plan today there is no cost to start from."]
+            return [*said, Message.of("ladder.no_plan").text()]
         said.append(
-            f"Cost of {', '.join(self.workloads)}: {first.cost_per_million_tokens:.6g} {self.currency} per million output tokens today."
+            Message.of(
+                "ladder.today",
+                names=", ".join(self.workloads),
+                cost=f"{first.cost_per_million_tokens:.6g}",
+                currency=self.currency,
+            ).text()
         )
         if last.from_today is not None and len(self.rungs) > 1:
             said.append(
-                f"All levers together make it {last.from_today:,.3g} times cheaper: {last.cost_per_million_tokens:.6g} {self.currency}."
+                Message.of(
+                    "ladder.all",
+                    times=f"{last.from_today:,.3g}",
+                    cost=f"{last.cost_per_million_tokens:.6g}",
+                    currency=self.currency,
+                ).text()
             )
         if self.target is not None and last.to_target is not None:
-            left = f"still {last.to_target:,.3g} times away" if last.to_target > 1 else "reached"
-            said.append(f"The target of {self.target:.6g} {self.currency} per million is {left}.")
+            told = {"target": f"{self.target:.6g}", "currency": self.currency}
+            if last.to_target > 1:
+                said.append(Message.of("ladder.away", times=f"{last.to_target:,.3g}", **told).text())
+            else:
+                said.append(Message.of("ladder.reached", **told).text())
         return said
 
     @property
@@ -180,7 +193,11 @@ def ladder(
         answer, status = _answer(start.variants, edits, options)
         today = answer.value if answer is not None and not rungs else today
         rungs.append(_rung(name, answer, status, written, names, phase, rungs, wanted))
-        say(f"{name}: {rungs[-1].status}  {time.perf_counter() - began:.1f} s")
+        say(
+            Message.of(
+                "progress.elapsed", name=name, status=rungs[-1].status, seconds=f"{time.perf_counter() - began:.1f}"
+            ).text()
+        )
         if so_far is not None:
             so_far(found())
     return found()

@@ -150,18 +150,27 @@ class Measure:
                 late=LATE,
                 undone=UNDONE,
             ).text(),
-            f"The decision on the fleet is expected to cost {amount(self.expected)}, of which errors of predictions cost {amount(self.expected - self.perfect)} "
-            f"(no measurement is worth more than {amount(self.expected - self.least)}).",
+            Message.of(
+                "measure.decision",
+                expected=amount(self.expected),
+                errors=amount(self.expected - self.perfect),
+                most=amount(self.expected - self.least),
+            ).text(),
         ]
         if not self.chosen:
-            return [*lines, "No measurement is worth its price."]
+            return [*lines, Message.of("measure.none").text()]
         names = ", ".join(case.name for case in self.chosen)
         lines.append(
-            f"Best set: {names}; worth {amount(self.chosen_worth)}, price {amount(sum(case.price for case in self.chosen))}."
+            Message.of(
+                "measure.best",
+                names=names,
+                worth=amount(self.chosen_worth),
+                price=amount(sum(case.price for case in self.chosen)),
+            ).text()
         )
-        lines.append("Feed the results to `flopwatt calibrate`, and plan with `--catalog` on what it writes.")
+        lines.append(Message.of("measure.feed").text())
         if self.left_out:
-            lines.append(f"Not modelled: {', '.join(self.left_out)}.")
+            lines.append(Message.of("measure.not_modelled", names=", ".join(self.left_out)).text())
         return lines
 
     @property

@@ -62,24 +62,38 @@ class Returns:
     def words(self) -> list[str]:
         """Summarise the fleet, the largest gain, the team and the public cloud."""
         fleet, currency = self.fleet, self.fleet.currency
-        used = "" if fleet.mfu is None else f", used to {fleet.mfu:.1%} of its peak"
-        chips = "" if fleet.chips is None else f" of {fleet.chips:,.0f} chips"
-        said = [f"The fleet{chips} costs {fleet.cost:,.0f} {currency} a month{used} ({fleet.of})."]
-        last = self.rows[-1]
-        freed = "" if last["chips_freed"] is None else f" ({last['chips_freed']:,.0f} chips fewer)"
-        said.append(
-            f"A gain of {last['gain']} is {last['relative']:.1%} more work, worth {last['added_work']:,.0f} {currency} a month at today's cost of work; "
-            f"the same work needs {last['smaller_fleet']:,.0f} {currency} a month less fleet{freed}."
-        )
+        told = {"cost": f"{fleet.cost:,.0f}", "currency": currency, "of": fleet.of}
+        told |= {} if fleet.chips is None else {"chips": f"{fleet.chips:,.0f}"}
+        told |= {} if fleet.mfu is None else {"mfu": f"{fleet.mfu:.1%}"}
+        code = "roi.fleet" + ("" if fleet.chips is None else "_chips") + ("" if fleet.mfu is None else "_used")
+        last, said = self.rows[-1], [Message.of(code, **told).text()]
+        gain = {
+            "gain": last["gain"],
+            "more": f"{last['relative']:.1%}",
+            "worth": f"{last['added_work']:,.0f}",
+            "currency": currency,
+            "less": f"{last['smaller_fleet']:,.0f}",
+        }
+        if last["chips_freed"] is None:
+            said.append(Message.of("roi.gain", **gain).text())
+        else:
+            said.append(Message.of("roi.gain_freed", **gain, chips=f"{last['chips_freed']:,.0f}").text())
         if self.break_even is not None:
             said.append(
-                f"A team of {self.team:,.0f} {currency} a month pays off from a gain of {self.break_even[0]:.2%} if the added work is wanted, of {self.break_even[1]:.2%} if the fleet shrinks."
+                Message.of(
+                    "roi.team",
+                    cost=f"{self.team:,.0f}",
+                    currency=currency,
+                    added=f"{self.break_even[0]:.2%}",
+                    smaller=f"{self.break_even[1]:.2%}",
+                ).text()
             )
         if self.baseline is not None:
             difference = self.baseline - fleet.cost - (self.team or 0.0)
-            said.append(
-                f"A public cloud at {self.baseline:,.0f} {currency} a month for today's work is {abs(difference):,.0f} {'more expensive' if difference >= 0 else 'cheaper'} than the fleet{' with its team' if self.team else ''}, before any gain."
-            )
+            cloud = {"cost": f"{self.baseline:,.0f}", "currency": currency, "difference": f"{abs(difference):,.0f}"}
+            whole = Message.of("roi.with_team" if self.team else "roi.the_fleet").text()
+            code = "roi.cloud_dearer" if difference >= 0 else "roi.cloud_cheaper"
+            said.append(Message.of(code, **cloud, fleet=whole).text())
         return said
 
     @property
@@ -195,7 +209,7 @@ def stated_fleet(cost: str, chips: float | None, mfu: float | None) -> Fleet:
     amount, currency = _amount(cost, "--cost", None)
     if not amount:
         raise SpecError([Issue("--cost", Message.of("option.more_than_nothing", example=EXAMPLE).text())])
-    return Fleet(amount, currency, chips, mfu, "as stated")
+    return Fleet(amount, currency, chips, mfu, Message.of("roi.as_stated").text())
 
 
 def planned_fleet(plan: Plan) -> Fleet:

@@ -14,7 +14,7 @@ from typing import Any
 from planner.errors import SpecError
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
-from planner.messages import Message, named
+from planner.messages import Message, listed, named
 from planner.report.words import counted, share_words
 from planner.solving.deadline import THREADS
 from planner.solving.standing import Progress
@@ -129,29 +129,34 @@ class Sensitivity:
         words = [self.base.message.text()]
         if self.value is None:
             return words
-        words.append(
-            f"{counted(self.solved, 'variant')} of the spec {'was' if self.solved == 1 else 'were'} solved around it."
-        )
+        several = {} if self.solved == 1 else {"count": self.solved}
+        words.append(Message.of("sensitivity.solved" if several else "sensitivity.solved_one", **several).text())
         if lost := [
-            f"{bar.factor.name} at {moved.words}"
+            Message.of("sensitivity.level", name=bar.factor.name, level=moved.words).text()
             for bar in self.bars
             for moved in (bar.low, bar.high)
             if moved.status == NO_PLAN
         ]:
-            words.append(f"No plan is left with {'; '.join(lost)}.")
+            words.append(Message.of("sensitivity.lost", names=listed(lost)).text())
         if strong := [bar for bar in self.bars if bar.swing > self._doubt()]:
             words.append(
-                f"What matters most is {strong[0].factor.name}: from {strong[0].low.words} to {strong[0].high.words} it moves the objective by {_amount(strong[0].swing)} {self.unit} ({share_words(strong[0].swing / abs(self.value))})."
+                Message.of(
+                    "sensitivity.most",
+                    name=strong[0].factor.name,
+                    low=strong[0].low.words,
+                    high=strong[0].high.words,
+                    amount=_amount(strong[0].swing),
+                    unit=self.unit,
+                    share=share_words(strong[0].swing / abs(self.value)),
+                ).text()
             )
         if still := [bar.factor.name for bar in self.bars if bar.keeps_the_fleet]:
-            words.append(f"The fleet stays the same for {'; '.join(still)}.")
+            words.append(Message.of("sensitivity.still", names=listed(still)).text())
         levels = [moved.status for bar in self.bars for moved in (bar.low, bar.high)]
         if skipped := levels.count(NOT_TRIED):
             words.append(Message.of("sensitivity.not_tried", count=skipped, all=len(levels)).text())
         if self._doubt() > ROUNDING * abs(self.value):
-            words.append(
-                f"Each is solved to its gap: differences below {_amount(self._doubt())} {self.unit} may come from the search."
-            )
+            words.append(Message.of("sensitivity.doubt", amount=_amount(self._doubt()), unit=self.unit).text())
         return words
 
     def _doubt(self) -> float:
@@ -218,7 +223,14 @@ def sensitivity(
     base = solved(start.variants, (), options, solve_program=program.solve) if start.plan.has_answer else None
     if base is None or base.value is None:
         return Sensitivity(start.plan.status if base is None else base.solution.status, unit, start.base(None))
-    say(f"the plan: {base.solution.status} in {base.solution.seconds:.1f} s; {counted(len(factors), 'figure')} to move")
+    say(
+        Message.of(
+            "progress.plan",
+            status=base.solution.status,
+            seconds=f"{base.solution.seconds:.1f}",
+            figures=counted(len(factors), "figure"),
+        ).text()
+    )
     study = _Study(start.variants, base, program, options, began + total_s)
     stated = start.base(base.value)
     bars: list[Bar] = []

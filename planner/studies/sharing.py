@@ -15,7 +15,7 @@ from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.messages import Message, enumerated
 from planner.plan import Plan
-from planner.report.words import amount, unsigned_zero
+from planner.report.words import amount, share_words, unsigned_zero
 from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Variants
 from planner.studies.base.planned import Base, planned, solved, study_options
@@ -34,24 +34,16 @@ from solvers.solution import Solution
 
 ON = Message.of("studies.all_on").text()
 CLAIMED = (
-    ("utilisation", "GPU utilisation", 0.5),
-    ("efficiency", "training efficiency", 1.0),
+    ("utilisation", Message.of("sharing.utilisation").text(), 0.5),
+    ("efficiency", Message.of("sharing.efficiency").text(), 1.0),
 )  # by makers of such platforms
-
-
-FLEETS = {
-    "all": "One shared fleet works",
-    "kind": "Fleets shared by serving and by training work",
-    "none": "Fleets of each workload work",
-}
 
 
 def _worse(share: float | None) -> str:
     """Say by how much a plan is worse, or better where its search found more."""
     share = share or 0.0
-    return (
-        f"{abs(share):.2%} {'better, within the gaps of both' if share < 0 and f'{share:.2%}' != '-0.00%' else 'worse'}"
-    )
+    better = share < 0 and f"{share:.2%}" != "-0.00%"
+    return Message.of("sharing.better" if better else "sharing.worse", share=f"{abs(share):.2%}").text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +98,24 @@ class Sharing:
         off, words = {row.capability: row for row in self.rows_off}, [self.start.message.text()]
         siloed, nothing = off.get(SILOED), off.get(ALL_OFF)
         if siloed is not None and (more := self._more("utilisation", siloed)) is not None:
-            words.append(
-                f"{FLEETS[self.shared]} {self.base.utilisation:.1%} of the time, separate ones {siloed.utilisation:.1%}: sharing gives {unsigned_zero(f'{more:+.1%}')}."
-            )
-            words.append(f"With separate fleets the plan is {_worse(siloed.worse)}.")
+            used = {"used": f"{self.base.utilisation:.1%}", "apart": f"{siloed.utilisation:.1%}"}
+            gives = unsigned_zero(share_words(more, "+.1%"))
+            words.append(Message.of(f"sharing.fleet_{self.shared}", **used, more=gives).text())
+            words.append(Message.of("sharing.separate", worse=_worse(siloed.worse)).text())
         if nothing is not None and nothing.worse is not None:
-            words.append(f"Without any of these it is {_worse(nothing.worse)}.")
+            words.append(Message.of("sharing.without_any", worse=_worse(nothing.worse)).text())
             for figure, claim, claimed in CLAIMED:
                 if (more := self._more(figure, nothing)) is not None:
-                    verdict = "holds" if more >= claimed else "does not hold"
+                    told = {
+                        "more": unsigned_zero(share_words(more, "+.1%")),
+                        "figure": claim,
+                        "claimed": f"{claimed:.0%}",
+                    }
                     words.append(
-                        f"All of them together give {unsigned_zero(f'{more:+.1%}')} of {claim}; a claim of {claimed:.0%} {verdict} for this load."
+                        Message.of("sharing.holds" if more >= claimed else "sharing.does_not_hold", **told).text()
                     )
         if hopeless := [row.capability for row in self.rows_off if row.status == "infeasible"]:
-            words.append(f"There is no plan without {enumerated(hopeless, 'or')}.")
+            words.append(Message.of("sharing.hopeless", names=enumerated(hopeless, "or")).text())
         return words
 
     def _more(self, figure: str, row: Switched) -> float | None:
@@ -139,7 +135,7 @@ class Sharing:
                 "chips": "" if row.chips is None else f"{row.chips:,}",
                 "utilisation": "" if row.utilisation is None else f"{row.utilisation:.1%}",
                 "goodput": "" if row.goodput is None else f"{row.goodput:.1%}",
-                "training efficiency": "" if row.efficiency is None else f"{row.efficiency:.1%}",
+                Message.of("sharing.efficiency").text(): "" if row.efficiency is None else f"{row.efficiency:.1%}",
             }
             for row in (self.base, *self.rows_off)
         ]  # fmt: skip
@@ -170,7 +166,14 @@ def sharing(
     for capability in (Capability(ON, ""), *capabilities(start.problem, document)):
         answer, status = _without(capability, start.variants, options)
         found.append(_switched(capability, answer, status, document, found[0].value if found else None, sense))
-        say(f"{capability.name}: {found[-1].status}  {time.perf_counter() - began:.1f} s")
+        say(
+            Message.of(
+                "progress.elapsed",
+                name=capability.name,
+                status=found[-1].status,
+                seconds=f"{time.perf_counter() - began:.1f}",
+            ).text()
+        )
         if so_far is not None:
             so_far(study())
     return study()

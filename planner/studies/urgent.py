@@ -12,7 +12,7 @@ from typing import Any
 
 from catalog.units import DAY_S, HOUR_S
 from planner.errors import Issue, SpecError
-from planner.messages import Message
+from planner.messages import Message, enumerated
 from planner.pipeline import solve_document
 from planner.plan import Plan
 from planner.report.words import amount, counted
@@ -107,21 +107,32 @@ class Urgent:
         """Say what the job costs, and what makes room for it."""
         said = [self.base.message.text()]
         for insertion in self.insertions:
+            fleet = Message.of("urgent.fleet_held" if insertion.fleet == HELD else "urgent.fleet_free").text()
             if insertion.cost is None:
                 limits = "; ".join(insertion.conflict) or insertion.status
-                said.append(f"{insertion.fleet.capitalize()} there is no plan with {self.job}: {limits}.")
+                said.append(Message.of("urgent.no_plan", fleet=fleet, job=self.job, limits=limits).text())
                 continue
-            added = f", with {counted(insertion.added_chips, 'chip')} more" if insertion.added_chips else ""
-            said.append(f"{insertion.fleet.capitalize()} {self.job} costs {self._shown(insertion)}{added}.")
+            told = {"fleet": fleet, "job": self.job, "cost": self._shown(insertion)}
+            if insertion.added_chips:
+                said.append(
+                    Message.of("urgent.costs_more", **told, chips=counted(insertion.added_chips, "chip")).text()
+                )
+            else:
+                said.append(Message.of("urgent.costs", **told).text())
             if insertion.moved:
-                parts = (f"{hours:,.0f} chip hours of {name}" for name, hours in insertion.moved.items())
-                said.append(f"It displaces {', '.join(parts)} to other times or places.")
+                parts = (
+                    Message.of("urgent.chip_hours", hours=f"{hours:,.0f}", name=name).text()
+                    for name, hours in insertion.moved.items()
+                )
+                said.append(Message.of("urgent.displaces", names=enumerated(parts)).text())
             for name, late_s in insertion.late.items():
                 said.append(
-                    f"{name} is left out." if late_s is None else f"{name} is done {late_s / DAY_S:,.1f} days late."
+                    Message.of("urgent.left_out", name=name).text()
+                    if late_s is None
+                    else Message.of("urgent.late", name=name, days=f"{late_s / DAY_S:,.1f}").text()
                 )
             if insertion.resumptions > 0.5:
-                said.append(f"Jobs are interrupted {counted(round(insertion.resumptions), 'time')} more.")
+                said.append(Message.of("urgent.interrupted", times=_times(round(insertion.resumptions))).text())
         if REPLICAS in self.base.relaxed:
             said.append(Message.of("urgent.divisible", job=self.job).text())
         doubt = max((i.doubt for i in self.insertions if i.cost is not None and i.is_doubtful), default=0.0)
@@ -157,6 +168,11 @@ class Urgent:
         return [(f"With {self.job}", rows)]
 
 
+def _times(count: int) -> str:
+    """Count times."""
+    return Message.of("urgent.time").text() if count == 1 else Message.of("urgent.times", count=count).text()
+
+
 def urgent(
     document: Mapping[str, Any], job: Mapping[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None
 ) -> Urgent:  # fmt: skip
@@ -178,7 +194,7 @@ def urgent(
     plain = edited(start.document, AS_SEARCHED)
     more = edited(plain, (("workloads", [*copy.deepcopy(plain["workloads"]), dict(job)]),))
     base = solve_document(plain, overlays=overlays) if start.plan.has_answer else start.plan
-    say(f"without it: {base.status}  {time.perf_counter() - began:.1f} s")
+    say(Message.of("progress.without_it", status=base.status, seconds=f"{time.perf_counter() - began:.1f}").text())
     if base.objective["value"] is None:
         raise SpecError([Issue("workloads", Message.of("urgent.no_plan_without", status=base.status).text())])
     insertions = []
@@ -188,7 +204,11 @@ def urgent(
         without = solve_document(edited(plain, edits), overlays=overlays) if edits else base
         plan = solve_document(edited(more, edits), overlays=overlays)
         insertions.append(_insertion(fleet, without, plan, chips_of))
-        say(f"{fleet}: {plan.status}  {time.perf_counter() - began:.1f} s")
+        say(
+            Message.of(
+                "progress.elapsed", name=fleet, status=plan.status, seconds=f"{time.perf_counter() - began:.1f}"
+            ).text()
+        )
     objective = base.objective
     robust = [SCENARIOS] if spec.robust is not None else []
     stated = replace(start, relaxed=tuple(code for code in start.relaxed if code not in robust)).base(

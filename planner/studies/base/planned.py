@@ -119,7 +119,7 @@ def planned(
     """Solve a spec as `flopwatt plan` does, and choose how a study varies it. Raises SpecError for an invalid spec."""
     problem = resolved(document, overlays)
     if progress is not None:
-        progress("the plan that the study starts from")
+        progress(Message.of("progress.start").text())
     plan = solve_unverified(dict(document), overlays=overlays, progress=progress, threads=threads)
     varied = edited(document, _later_deadlines(problem, plan))
     relaxed: list[str] = [] if problem.spec.robust is None else [SCENARIOS]

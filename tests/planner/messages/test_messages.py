@@ -103,6 +103,22 @@ def test_every_text_is_used(trees):
     assert not unused
 
 
+def test_the_catalog_says_what_is_wrong_by_codes(trees):
+    """What its readers report is `Wrong`, and no English sentence."""
+    sentences = [
+        ast.unparse(call.args[-1])
+        for path, tree in zip(SOURCES, trees, strict=True)
+        if CATALOG.parent in path.parents
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("problem", "missing")
+        and len(call.args) > 1
+        and isinstance(call.args[-1], ast.Constant | ast.JoinedStr)
+    ]
+    assert not sentences
+
+
 def codes_of_source(trees: list[ast.Module]) -> tuple[set[str], set[str]]:
     """Return the codes of `Message.of`, and of findings that `say` records, in the source: those that stand whole, and the beginnings of those put together by name."""
     codes, starts = set(), set()
