@@ -93,10 +93,11 @@ def _delivery(
 
 
 def _meant_too(site: Site, held: dict[str, str]) -> set[str]:
-    """Return what a stated delivery charge covers beside delivery: all that the site does not state apart."""
+    """Return what a stated delivery charge covers beside delivery: all that has no figure of its own, and is not said to be unknown."""
     of_user = {} if site.contents is None else site.contents.states()
-    apart = {"demand"} if stated_demand(site, "")[0] is not None else set()
-    return {part for part in ("demand", "levies") if held[part] != INCLUDED and part not in of_user} - apart
+    figures = set() if site.contents is None else {part for part in of_user if site.contents.amount(part) is not None}
+    apart = figures | ({"demand"} if stated_demand(site, "")[0] is not None else set())
+    return {part for part in ("demand", "levies") if held[part] != INCLUDED and of_user.get(part) != UNKNOWN} - apart
 
 
 def _levies(

@@ -98,8 +98,9 @@ class ContentsCheck:
         price = dict(self._price(site, path, region, peak is not None))
         price.update({part: value if value in WORDS else "separate" for part, value in own.items() if value})
         on_top: set[str] = set()
+        said = {part for part, value in own.items() if value not in (None, "separate")}
         if site.get("delivery") is not None or _figure(own, "delivery") is not None:
-            on_top = {"delivery", *({"demand", "levies"} - set(own) - ({"demand"} if peak else set()))}
+            on_top = {"delivery", *({"demand", "levies"} - said - ({"demand"} if peak else set()))}
         elif price["delivery"] == "separate" and region.get("electricity_delivery") is not None:
             on_top = set(_held(region, "electricity_delivery_contents") or ("delivery",))
         by_peak = price["demand"] != "included" and "demand" not in on_top
