@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -82,19 +83,30 @@ def _check(arguments: argparse.Namespace) -> int:
     return BUG if any(row["why"] and row["total_counted"] is not None for row in rows) else OK
 
 
+BY_NAME = ("offers", "defaults")
+
+
 def _price_rows(catalog: Catalog) -> list[dict[str, Any]]:
-    """List the prices in doubt: rents below the rents of older chips, then figures that are old or have no date."""
+    """List the prices in doubt: rents below the rents of older chips, then figures that are old or have no date.
+
+    Figures of one kind, name, date and doubt share a row, except in `BY_NAME`, whose prices carry a plan one by one.
+    """
     doubts = [
         (f"offers/{name}/price", rent_below_older("", *pair).message) for name, pair in below_older(catalog).items()
     ]
     for path, age in old_prices(catalog, RELEASED):
         doubts.append((path, Message.of("market.undated") if age is None else Message.of("market.old", age=age)))
-    rows = []
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    alike: Counter[tuple[str, ...]] = Counter()
     for path, doubt in doubts:
-        kind, name, figure = *path.split("/", 1)[:1], *path.split("/", 1)[1].rsplit("/", 1)
+        kind, _, rest = path.partition("/")
+        name, _, figure = rest.rpartition("/")
         shown = _row(catalog, figure, catalog.get(kind, name).figure(figure))
-        rows.append({"figure": path, "value": shown["value"], "date": shown["date"], "in doubt": doubt.text()})
-    return rows
+        row = {"figure": path, "value": shown["value"], "date": shown["date"], "in doubt": doubt.text()}
+        key = (path if kind in BY_NAME else kind, figure, str(shown["date"]), doubt.text())
+        alike[key] += 1
+        rows[key] = row if alike[key] == 1 else row | {"figure": f"{kind}/*/{figure} ({alike[key]})", "value": ""}
+    return list(rows.values())
 
 
 def _list_rows(catalog: Catalog, kind: str | None) -> list[dict[str, Any]]:

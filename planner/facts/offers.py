@@ -10,6 +10,7 @@ from catalog.dates import age_months
 from catalog.exchange import usd_of_one
 from catalog.lookup import Catalog
 from catalog.records import Record
+from catalog.schemas import SCHEMAS
 from catalog.units import is_money, show
 from planner.facts import Fact
 from planner.facts.prices import BUY
@@ -71,8 +72,8 @@ def rent_below_older(path: str, rent: Rent, older: Rent) -> Fact:
 
 
 def old_prices(catalog: Catalog, now: str) -> Iterator[tuple[str, int | None]]:
-    """Yield (path, age in months, None without a date) of each price in offers and defaults that is older than a year and a half, or undated."""
-    for kind in ("offers", "defaults"):
+    """Yield (path, age in months, None without a date) of each price of the catalog that is older than a year and a half, or undated."""
+    for kind in SCHEMAS:
         for record in catalog.records(kind):
             for name, figure in record.figures.items():
                 age = age_months(figure.date, now)

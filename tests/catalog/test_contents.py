@@ -12,6 +12,8 @@ from catalog.errors import CatalogError
 from catalog.lookup import Catalog
 from catalog.price_check import PriceFault, price_faults
 from planner.cli.main import main
+from planner.facts.offers import old_prices
+from planner.version import RELEASED
 
 CATALOG = Catalog.load()
 
@@ -75,3 +77,14 @@ def test_the_command_prints_the_faults(capsys):
     assert main(["catalog", "check", "prices", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert any(row["in doubt"] == "price_profile is 1.38 times electricity_price" for row in rows)
+
+
+def test_the_command_counts_every_old_price(capsys):
+    """Figures alike share a row that says how many they are; prices of offers and defaults stand one by one."""
+    assert main(["catalog", "check", "prices", "--format", "json"]) == 0
+    rows = [row for row in json.loads(capsys.readouterr().out) if row["in doubt"].endswith(("months old", "no date"))]
+    counts = [int(row["figure"].rpartition("(")[2].rstrip(")")) if "/*/" in row["figure"] else 1 for row in rows]
+    old = dict(old_prices(CATALOG, RELEASED))
+    assert sum(counts) == len(old) > len(rows)
+    named = {row["figure"] for row in rows if row["figure"].startswith(("offers/", "defaults/"))}
+    assert named == {path for path in old if path.startswith(("offers/", "defaults/"))}
