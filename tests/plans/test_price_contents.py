@@ -208,5 +208,5 @@ def test_an_unknown_part_changes_no_cost_but_is_told():
     plain, told = (planner.solve(spec(each)) for each in (site, {**site, "contents": {"delivery": "unknown"}}))
     assert plain.value == told.value and "price_contents" not in plain.document
     (row,) = told.document["price_contents"]
-    assert row["delivery"] == "unknown" and row["industrial_per_j"] * KWH_J == pytest.approx(0.0703)
+    assert row["delivery"] == "unknown" and row["industrial_per_j"] * KWH_J == pytest.approx(0.079)
     assert verify_plan(told) == []

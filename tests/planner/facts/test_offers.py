@@ -118,6 +118,22 @@ def test_each_price_of_electricity_states_four_parts():
     assert stated > 70
 
 
+@pytest.mark.parametrize(
+    ("state", "per_kwh"),
+    [("iowa", 0.062), ("georgia", 0.0683), ("texas", 0.0663), ("nevada", 0.0681), ("ohio", 0.079), ("newyork", 0.0892)],
+)
+def test_prices_of_electricity_in_the_usa_are_of_2025(state, per_kwh):
+    """Average of industry by the EIA in one or two months of 2025, with a range; no table of 2025 was found for the other four states."""
+    price = shipped_catalog().get("regions", f"us-{state}").figure("electricity_price")
+    assert price.number * 3.6e6 == pytest.approx(per_kwh)
+    assert str(price.date).startswith("2025") and price.low <= price.value <= price.high
+    states = {name for name in shipped_catalog().names("regions") if name.startswith("us-")}
+    old = {f"us-{name}" for name in ("virginia", "oregon", "arizona", "california")}
+    assert {
+        name for name in states if shipped_catalog().get("regions", name).figure("electricity_price").date == "2023"
+    } == old
+
+
 def test_offers_are_named_by_system_way_and_region():
     """The page finds the price of a system at a site by the name of the offer."""
     regions = set(shipped_catalog().names("regions"))

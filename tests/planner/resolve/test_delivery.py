@@ -10,7 +10,7 @@ from catalog.units import KWH_J
 from planner.resolve.resolver import resolve_document
 
 SITE = {"region": "us-virginia", "systems": ["DGX H100"]}
-RETAIL = {"us-virginia": 0.0892, "us-texas": 0.066, "us-california": 0.1864, "us-newyork": 0.0687}  # [USD/kWh]
+RETAIL = {"us-virginia": 0.0892, "us-texas": 0.0663, "us-california": 0.1864, "us-newyork": 0.0892}  # [USD/kWh]
 
 
 @pytest.fixture
