@@ -139,6 +139,7 @@ def holding_terms(
             worth * problem.calendar.risen(problem.economics.escalation.rent),
             nothing,
         ),
+        *_extension_terms([part for part in held if part[2].extended is not None], rates),
         *_exit_terms(problem, [part for part in held if part[2].owed_worth_s], rates.dates),
         flowing(components.ENERGY.key, draws, idle_w, rates.idle_cost_per_w, site),
     ]
@@ -212,6 +213,25 @@ def _exit_terms(problem: ResolvedSpec, held: Sequence[tuple[int, FleetOption, Te
             worth=price * np.array([term.owed_worth_s for _, _, term in held]),
             paid=(price * np.array([term.owed_s for _, _, term in held]))[:, None] * left,
             windows=np.array([last, last]).T,
+        )
+    ]
+
+
+def _extension_terms(held: Sequence[tuple[int, FleetOption, Term]], rates: Rates) -> list[AnyTerms]:
+    """Build the terms of a rent that changes where a contract is extended: what it is more, or less, beyond the end."""
+    if not held:
+        return []
+    return [
+        Flowing(
+            component=components.RENT.key,
+            decision=SYSTEM,
+            at=np.array([u for u, _, _ in held], dtype=np.int64),
+            places=tuple((option.site.region, option.system.name, option.offer.how) for _, option, _ in held),
+            dates=rates.dates,
+            per_unit=np.array([term.extension_price - term.price for _, _, term in held]),
+            profile=rates.worth[None, :],
+            follows=np.zeros(len(held), dtype=np.int64),
+            windows=np.array([(term.extended, term.last) for _, _, term in held], dtype=np.int64),
         )
     ]
 

@@ -113,6 +113,9 @@ def largest_counts(
     result = np.zeros(len(holdings))
     for u, (k, term) in enumerate(holdings):
         option = fleet_options[k]
+        if option.offer.rented is not None:  # all of them are there, needed or not
+            result[u] = option.offer.supply
+            continue
         ceilings = [math.ceil(need[k]) if math.isfinite(need[k]) else math.inf, option.largest]
         if not by_need:
             draw_w = option.idle_at_meter_w if option.owned else 0.0

@@ -18,9 +18,11 @@ from solvers.model.block_data.parts import PartLimits
 def part_limits(
     problem: ResolvedSpec, fleet_options: Sequence[FleetOption], holdings: Sequence[Holding]
 ) -> dict[str, Any]:
-    """Build the field of `PlanData`; none where the spec limits no parts and no offer has a least count."""
+    """Build the field of `PlanData`; none where the spec limits no parts, no offer has a least count and nothing is rented already."""
     asked = problem.spec.simplicity
     ordered = {offer.path: offer.least for offer in problem.offers if offer.least > 1 and not offer.stated_at}
+    rented = {offer.path: int(offer.supply) for offer in problem.offers if offer.rented is not None}
+    ordered |= rented
     if not asked.limits and not ordered:
         return {}
     counted = np.array([fleet_options[k].offer.how != API for k, _ in holdings], dtype=bool)
@@ -35,5 +37,6 @@ def part_limits(
             least_systems=asked.least_systems or 1,
             order=np.array(order, dtype=np.int64) if ordered else None,
             order_least=np.array(list(ordered.values()), dtype=np.int64),
+            order_placed=np.array([path in rented for path in ordered], dtype=bool),
         )
     }

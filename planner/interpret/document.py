@@ -24,7 +24,7 @@ from planner.interpret.load.kv_tiers import kv_tier_rows
 from planner.interpret.load.packing import packing_rows
 from planner.interpret.marginal_values import MarginalValues
 from planner.interpret.money.contents import content_rows
-from planner.interpret.owned import owned_rows
+from planner.interpret.owned import owned_rows, rented_rows
 from planner.interpret.phases import obtained, phase_rows
 from planner.interpret.preemption import preemption_rows
 from planner.interpret.quality import quality_rows
@@ -80,6 +80,7 @@ def interpret(
             "totals": totals,
             "fleet": _fleet_rows(decided),
             **({"owned": owned_rows(decided)} if problem.spec.owned else {}),
+            **({"rented": rented_rows(decided)} if problem.spec.rented else {}),
             "fabrics": fabric_rows(decided),
             "workloads": workloads.rows(accounts.by_workload()),
             **(

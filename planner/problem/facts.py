@@ -24,7 +24,7 @@ from planner.problem.facility import NOTHING, OPEN, Assured, HallFacts, RackFact
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.kv_tiers import KvTierSet
 from planner.problem.lines import Carrier, LineNetwork, PathFacts, TreeFacts
-from planner.problem.owned import OwnedFacts
+from planner.problem.owned import OwnedFacts, RentedFacts
 from planner.problem.porting import PortingFacts
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.model import Limits, PlanSpec
@@ -173,6 +173,7 @@ class OfferFacts:
     least_run_s: float = 0.0  # least time for which a system runs once it has started; on demand and spot
     exit_fee: float = 0.0  # share of the rent for the rest of the term
     owned: OwnedFacts | None = None  # systems that are owned already; `prices` are then those when new
+    rented: RentedFacts | None = None  # systems that are rented already, all of `supply`
     stated_at: str = ""  # path of the offer whose supply it shares, of systems with tiers of KV cache; else empty
     with_software: bool = False  # whether licences and support are in the price
 
@@ -183,8 +184,7 @@ class OfferFacts:
 
     def ready_s(self, site: SiteFacts) -> float:
         """Return the first moment at which systems may run at a site [s]; moved systems take their time."""
-        moved = self.owned is not None and not self.owned.at_home(site.region)
-        return max(self.from_s, site.from_s, self.owned.move_s if self.owned is not None and moved else 0.0)
+        return max(self.from_s, site.from_s, 0.0 if self.owned is None else self.owned.runs_from_s(site.region))
 
     def life_s(self, money: Economics) -> float:
         """Return the service life of a system [s]."""

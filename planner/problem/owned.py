@@ -1,4 +1,4 @@
-"""Facts of systems that are owned already."""
+"""Facts of systems that are owned, or rented, already."""
 
 from __future__ import annotations
 
@@ -22,3 +22,28 @@ class OwnedFacts:
     def at_home(self, region: str) -> bool:
         """Tell whether the systems stay where they stand."""
         return region == self.region
+
+    def runs_from_s(self, region: str) -> float:
+        """Return when systems run in a region [s]: at once at home, after the move elsewhere."""
+        return 0.0 if self.at_home(region) else self.move_s
+
+
+@dataclass(frozen=True, slots=True)
+class RentedFacts:
+    """When the systems of an offer may be given back; times from the start of the horizon."""
+
+    until_s: float  # end of the contract
+    notice_s: float  # from notice until they go back
+    extension_price: float | None = (
+        None  # per system and second beyond the end, in the spec's currency; None where there is no extension
+    )
+
+    @property
+    def earliest_s(self) -> float:
+        """Return the first moment at which systems may go back [s]: after the notice, or at the end of the contract."""
+        return min(self.notice_s, self.until_s)
+
+    @property
+    def latest_s(self) -> float:
+        """Return the last moment at which systems go back [s]; inf where they may be kept beyond the end."""
+        return self.until_s if self.extension_price is None else math.inf

@@ -20,6 +20,7 @@ from planner.messages import Message
 from planner.problem.calendar import BORDER_TOL_S, Calendar
 from planner.problem.economics import NO_CHARGES, Charges, Economics, charges, charges_of_owned
 from planner.problem.facts import OfferFacts, PhaseFacts, ResolvedSpec, SiteFacts
+from planner.problem.owned import RentedFacts
 
 BY_WINDOW, API = ("on_demand", "spot"), "api"  # rented anew in each window; bought as tokens
 TOKENS_PER_S = "token/s"  # unit in which an API is counted
@@ -41,6 +42,8 @@ class Term:
     owed_s: float  # rent on leaving before the end of a commitment
     owed_worth_s: float  # the same at present value
     dated: bool  # whether time plays a part: there are phases, or the offer or the site comes later
+    extended: int | None = None  # first window beyond the end of a contract that is extended
+    extension_price: float = 0.0  # per second, from then on
 
     def mask(self, calendar: Calendar) -> Bools:
         """Return the mask of the slots in which it is held."""
@@ -110,10 +113,15 @@ def borders(
         if offer.owned is not None:
             yield offer.owned.until_s
             yield from (offer.ready_s(site) for site in sites if site.region in offer.prices)
+        if offer.rented is not None:
+            yield from (offer.rented.earliest_s, offer.rented.until_s)
 
 
 def terms_of(problem: ResolvedSpec, site: SiteFacts, offer: OfferFacts) -> tuple[Term, ...]:
-    """List the holdings that an offer allows at a site: one for each phase, or one for each window where it is rented on demand."""
+    """List the holdings that an offer allows at a site: one for each phase, one for each window where it is rented on demand, or one for
+    each date on which rented systems may go back."""
+    if offer.rented is not None:
+        return _returns(problem, site, offer, offer.rented)
     calendar, money = problem.calendar, problem.economics
     phased, edges, last = bool(problem.phases), calendar.edges_s, calendar.windows - 1
     found = []
@@ -140,6 +148,26 @@ def terms_of(problem: ResolvedSpec, site: SiteFacts, offer: OfferFacts) -> tuple
         found.append(Term(p, first, until, price, charged, owed, owed_worth, dated))
         if offer.how == API:  # it is there from then on and costs nothing to hold
             break
+    return tuple(found)
+
+
+def _returns(problem: ResolvedSpec, site: SiteFacts, offer: OfferFacts, rented: RentedFacts) -> tuple[Term, ...]:
+    """List the holdings of systems that are rented already: from the start to each border of the calendar at which they may go back."""
+    calendar, found = problem.calendar, []
+    edges, rate = calendar.edges_s, problem.economics.discount_rate
+    for last, gone in enumerate(edges[1:].tolist()):
+        ends = last == calendar.windows - 1
+        if (gone < rented.earliest_s - BORDER_TOL_S and not ends) or gone > rented.latest_s + BORDER_TOL_S:
+            continue
+        owed = owed_s(offer, gone)
+        extended = window_at(calendar, rented.until_s) if gone > rented.until_s + BORDER_TOL_S else None
+        found.append(
+            Term(
+                0, 0, last, price_in(offer, site.region, 0, 0.0), NO_CHARGES, owed,
+                owed * float(discount_factor(rate, gone / YEAR_S)), bool(problem.phases) or not ends,
+                extended, rented.extension_price or 0.0,
+            )
+        )  # fmt: skip
     return tuple(found)
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from catalog.units import GIGA, show
 from planner.messages import Message, listed, named
 from planner.plan import Plan
-from planner.plan.rows.fleet import DeployedPool, Deployment, Fabric, FleetRow
+from planner.plan.rows.fleet import DeployedPool, Deployment, Fabric, FleetRow, Rented
 from planner.plan.rows.points import Point, Pool
 from planner.plan.rows.workloads import Workload
-from planner.report.phases import span_words, windows_of
+from planner.report.phases import span_words, window_dates, windows_of
 from planner.report.words import amount, cap_words, how_words
 
 Row = dict[str, Any]
-OWNED = "owned"  # table of a plan
+OWNED, RENTED = "owned", "rented"  # tables of a plan
 
 
 def fleet_row(plan: Plan, row: FleetRow) -> Row:
@@ -190,10 +190,49 @@ def becomes(plan: Plan) -> list[tuple[str, str]]:
     return told
 
 
+def rented_sections(plan: Plan) -> list[tuple[str, list[Row]]]:
+    """List the table of systems that are rented already, if the spec has any."""
+    rows = [
+        {"system": row["system"], "site": row["site"], "count": f"{row['count']:,}", "plan": _return(plan, row)}
+        for row in plan.document.get("rented", ())
+    ]
+    return [(Message.of("rented.heading").text(), rows)] if rows else []
+
+
+def goes_back(plan: Plan) -> list[tuple[str, str]]:
+    """Say of each entry of rented systems where they stand, and how many are kept, given back and kept longer."""
+    rows = plan.document.get("rented", ())
+    return [(f"{row['system']} in {row['site']}", _return(plan, row)) for row in rows]
+
+
+def _return(plan: Plan, row: Rented) -> str:
+    """Say what becomes of the systems of an entry: first those that go back early."""
+    unit, end = plan.document["spec"].get("currency", "USD"), window_dates(plan)[-1].isoformat()
+    count, until, parts = f"{row['count']:,}", row["until"], []
+    for back in row["given_back"]:
+        saved = {"day": back["day"], "amount": amount(back["saves"]), "unit": unit}
+        parts.append(Message.of("rented.give_back", kept=f"{back['count']:,}", count=count, **saved))
+    if row["kept"]:
+        code = "rented.kept" if until <= end else "rented.kept_to_horizon"
+        parts.append(Message.of(code, kept=f"{row['kept']:,}", count=count, day=until))
+    for more in row["extended"]:
+        code = "rented.extend" if more["day"] < end else "rented.extend_to_horizon"
+        paid = {"day": more["day"], "amount": amount(more["costs"]), "unit": unit}
+        parts.append(Message.of(code, kept=f"{more['count']:,}", count=count, until=until, **paid))
+    return "; ".join(part.text() for part in parts)
+
+
 def ways_to_have(plan: Plan) -> dict[tuple[str, str], str]:
-    """Name how each (system, way to obtain it) of the fleet is had: a kept or moved system is owned, not bought."""
-    offers: dict[tuple[str, str], set[bool]] = {}
+    """Name how each (system, way to obtain it) of the fleet is had: a kept or moved system is owned, not bought; one may be rented already."""
+    had: dict[tuple[str, str], set[str]] = {}
     for row in plan.document["fleet"]:
-        offers.setdefault((row["system"], row["how"]), set()).add(row["offer"].startswith(f"{OWNED}["))
-    words = {frozenset([True]): how_words("owned"), frozenset([True, False]): how_words("buy and owned")}
-    return {kind: words.get(frozenset(owned), how_words(kind[1])) for kind, owned in offers.items()}
+        had.setdefault((row["system"], row["how"]), set()).add(row["offer"].partition("[")[0])
+    return {kind: _had(kind[1], ways) for kind, ways in had.items()}
+
+
+def _had(how: str, lists: set[str]) -> str:
+    """Name how systems of a kind are had, by the lists of the spec that their offers stand in."""
+    for name in (OWNED, RENTED):
+        if name in lists:
+            return how_words(name if lists == {name} else f"{how} and {name}")
+    return how_words(how)

@@ -19,7 +19,7 @@ from planner.plan.rows.points import Point
 from planner.plan.rows.time import Slot
 from planner.plan.rows.workloads import Workload
 from planner.report import jobs, money, notes, quality, robust
-from planner.report.fleet import becomes, replica_words, ways_to_have
+from planner.report.fleet import becomes, goes_back, replica_words, ways_to_have
 from planner.report.marginal_values import over_words, valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, counted, filled, short
 from planner.report.phases import span_words, windows_of
@@ -105,6 +105,7 @@ def _blocks(plan: Plan) -> list[Block]:
         _architectures(plan),
         _obtained(plan),
         _owned(plan),
+        _rented(plan),
         _runs(plan),
         _jobs(plan),
         money.workloads(plan),
@@ -169,6 +170,12 @@ def _owned(plan: Plan) -> Block:
     """Say what becomes of the systems that are owned already."""
     entries = becomes(plan)
     return Block("What is owned already", ("",), entries, counted(len(entries), "more"), name_width=LONG_NAME)
+
+
+def _rented(plan: Plan) -> Block:
+    """Say what becomes of the systems that are rented already."""
+    entries, heading = goes_back(plan), Message.of("rented.heading").text()
+    return Block(heading, ("",), entries, counted(len(entries), "more"), name_width=LONG_NAME)
 
 
 def most_at_once(rows: Sequence[FleetRow]) -> int:

@@ -70,7 +70,7 @@ def span_words(plan: Plan, span: tuple[int, int] | None, language: str = DEFAULT
     if plan.document.get("phases"):
         first, last = (phase_name(plan, at, language) for at in span)
         return first if first == last else Message.of("span.between", start=first, end=last).text(language)
-    dates = _window_dates(plan)
+    dates = window_dates(plan)
     start, end = dates[span[0]], dates[span[1] + 1]
     if start == dates[0] and end == dates[-1]:
         return ""
@@ -80,7 +80,7 @@ def span_words(plan: Plan, span: tuple[int, int] | None, language: str = DEFAULT
     return Message.of(code, **told).text(language)
 
 
-def _window_dates(plan: Plan) -> list[date]:
+def window_dates(plan: Plan) -> list[date]:
     """List the day on which each window of the schedule begins, and that on which the last one ends."""
     from planner.spec.model import Horizon
 

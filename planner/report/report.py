@@ -27,7 +27,7 @@ from planner.report import (
     reinforcement,
     robust,
 )
-from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows
+from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows, rented_sections
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.load import classes, first_token, kv_tiers, packing, prefix_routing, sessions
 from planner.report.why import explanations, looser
@@ -113,6 +113,7 @@ def sections_of(plan: Plan) -> list[tuple[str, list[Row]]]:
     sections = [
         ("What to obtain", [fleet_row(plan, row) for row in plan.document["fleet"]]),
         *owned_sections(plan),
+        *rented_sections(plan),
         (FABRICS, [fabric_row(row) for row in plan.document["fabrics"]]),
         ("How it runs", point_rows(plan)),
         ("What holds its weights", deployment_rows(plan)),

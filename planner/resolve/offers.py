@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from planner.facts.clouds import cloud_bought
 from planner.messages import Message
 from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
@@ -31,6 +32,9 @@ def resolve_offers(
         system = context.find("systems", offer.system, f"{path}.system")
         regions = context.find_all("regions", offer.regions or [], f"{path}.regions")
         if system is None or regions is None:
+            continue
+        if offer.how == "buy" and (rents_only := cloud_bought(f"{path}.how", system)) is not None:
+            context.add_fact(rents_only)
             continue
         allowed = {region.name for region in regions}
         here = [site for site in sites if not allowed or site.region in allowed]

@@ -31,6 +31,7 @@ from planner.resolve.context import ResolveContext
 from planner.resolve.facility import with_racks
 from planner.resolve.money.economics import resolve_economics, with_ownership
 from planner.resolve.money.owned import resolve_owned, with_worth
+from planner.resolve.money.rented import check_rented, resolve_rented
 from planner.resolve.names import catalog_of, unknown_names
 from planner.resolve.offers import resolve_offers
 from planner.resolve.overrides import unread
@@ -99,9 +100,9 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     phases = phase_facts(context)
     sites = resolve_sites(context, money, phases)
     offers = resolve_offers(context, sites, phases)
-    offers += resolve_owned(context, sites, phases)
+    offers += resolve_owned(context, sites, phases) + resolve_rented(context, sites)
     money = with_ownership(context, money, offers)
-    if spec.owned:
+    if spec.owned or spec.rented:
         context.raise_problems()
     offers = with_worth(offers, money)
     systems = with_racks(context, systems_on_offer(context, offers), offers, sites)
@@ -120,6 +121,7 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     porting = resolve_porting(context, (*workloads.serving, *workloads.training), systems)
     offered = lines.offered_lines(context)
     limits = spec.limits.model_copy(update={"licences": _licences(context)})
+    check_rented(context, offers, sites, systems, limits)
     _check_redundancy(context)
     budget = context.ceiling(limits.budget, "limits.budget")
     capital = context.ceiling(limits.capital, "limits.capital")

@@ -1,14 +1,16 @@
-"""Blocks of a spec about the cost of owning and systems owned already: residual values by age, maintenance, spare parts, staff, software and buildings."""
+"""Blocks of a spec about the cost of owning, and systems owned or rented already: residual values, upkeep, staff, software, buildings, contracts."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from planner.messages import Message
 from planner.spec.base import Block
+from planner.spec.offers import Covered
+from planner.spec.phases import Moment
 from planner.spec.quantities import (
     WHOLE,
     Amount,
@@ -20,6 +22,7 @@ from planner.spec.quantities import (
     Real,
     SecondsFromStart,
     Switch,
+    offer_price,
 )
 
 MOST_POINTS = 40
@@ -119,7 +122,8 @@ class OwnedSystems(Block):
     move_time: SecondsFromStart = 0.0
     """Time from the start of the horizon until moved systems run at their new site."""
     lease_end: SecondsFromStart | None = None
-    """When leased systems go back, from the start of the horizon: they cannot be sold, and their rent is due whatever the plan does."""
+    """When leased hardware goes back, from the start of the horizon: it stands in our own building, is kept up by our own staff, and cannot
+    be sold; its rent is due whatever the plan does, and is left out. Systems of a provider belong under `rented`."""
 
     @model_validator(mode="after")
     def _leased(self) -> OwnedSystems:
@@ -127,3 +131,43 @@ class OwnedSystems(Block):
             if self.lease_end is not None and getattr(self, key) is not None:
                 raise ValueError(Message.of("spec.belongs_to_what_is_owned", key=key).text())
         return self
+
+
+Rent = Annotated[
+    str, Field(examples=["55.04 USD/h", "6.88 USD/gpu/h"], json_schema_extra={"x-unit": "currency/s"}),
+]  # fmt: skip
+
+
+class RentedSystems(Block):
+    """Systems of one kind that are rented today: the plan keeps them to the end of the contract, gives them back before, or extends.
+
+    Their rent is due until they are given back, whether they work or not; building, network, power, maintenance and staff are in it.
+    """
+
+    system: Name
+    """A system of the catalog, such as an instance of a cloud."""
+    region: Name
+    """Region of the site where they stand."""
+    count: Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
+    """How many there are."""
+    price: Rent
+    """Rent of one, or of one chip, such as "6.88 USD/gpu/h"."""
+    until: Moment
+    """End of the contract."""
+    notice: SecondsFromStart = 0.0
+    """Time from notice, given at the start of the horizon at the earliest, until systems go back; a day at least, as a return takes one."""
+    exit_fee: Fraction | None = None
+    """Share of the rent from the return to `until` that is due at the return; the catalog's if omitted."""
+    extendable: Switch = True
+    """Whether they may be kept beyond `until`."""
+    extension_price: Rent | None = None
+    """Rent of one, or of one chip, beyond `until`; as `price` if omitted."""
+    includes: Annotated[list[Covered], Field(max_length=1)] = []
+    """What the rent covers beside the systems: "software" for the licences and support of `economics`, which are due beside it otherwise."""
+
+    @field_validator("price", "extension_price", mode="before")
+    @classmethod
+    def _readable(cls, price: Any) -> Any:
+        if price is not None:
+            offer_price(price, False, chips=1)
+        return price

@@ -18,7 +18,7 @@ from planner.messages import Message
 from planner.spec.apis import Api
 from planner.spec.base import MOST_ENTRIES, SOME, Block, problems_of
 from planner.spec.document import read_document
-from planner.spec.economics import OwnedSystems, Ownership
+from planner.spec.economics import OwnedSystems, Ownership, RentedSystems
 from planner.spec.electricity import Series
 from planner.spec.lines import Line
 from planner.spec.load.packing import Packing
@@ -222,6 +222,8 @@ class PlanSpec(Block):
     sites: Annotated[list[Site], SOME]
     owned: Annotated[list[OwnedSystems], Field(max_length=MOST_ENTRIES)] = []
     """Systems that are owned already."""
+    rented: Annotated[list[RentedSystems], Field(max_length=MOST_ENTRIES)] = []
+    """Systems that are rented already."""
     offers: Annotated[list[Offer], Field(max_length=MOST_ENTRIES)] | None = None
     """Ways to obtain systems; if omitted all of the catalog but the spot market, for the systems that the sites name or, where none does, for all that have the figures and a price; `notes` of the plan list what is left out."""
     kv_tiers: Annotated[list[KvTiersOnOffer], SOME] | None = None

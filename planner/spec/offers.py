@@ -19,6 +19,8 @@ from planner.spec.stack.components import Components
 
 LONGEST_S = 7 * DAY_S
 """Longest start and longest least run that a spec may state [s]."""
+Covered = Literal["software"]
+"""What the price of systems may cover beside them."""
 
 
 class SpotTerms(Block):
@@ -97,7 +99,7 @@ class Offer(Assurance, SpotTerms, HourlyTerms, CommitmentTerms, OfferInTime):
     """Least systems that are obtained over all sites and phases, if any are; none if omitted."""
     regions: Annotated[list[Name], SOME] | None = None
     """Regions where it is valid; all sites if omitted."""
-    includes: Annotated[list[Literal["software"]], Field(max_length=1)] = []
+    includes: Annotated[list[Covered], Field(max_length=1)] = []
     """What the price covers beside the systems: "software" for the licences and support of `economics`, which are due beside it otherwise."""
     note: str = ""
 

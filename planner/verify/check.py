@@ -24,6 +24,7 @@ from planner.verify.fleet.check import check_fleet
 from planner.verify.fleet.deployments import check_deployments
 from planner.verify.fleet.facility import FacilityCheck
 from planner.verify.fleet.owned import check_owned
+from planner.verify.fleet.rented import check_rented
 from planner.verify.jobs import check_jobs
 from planner.verify.limits import check_limits
 from planner.verify.lines import LineCheck
@@ -158,6 +159,7 @@ CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (
     ("workloads", check_labels),
     ("fleet", check_fleet),
     ("owned", check_owned),
+    ("rented", check_rented),
     ("simplicity", check_simplicity),
     ("confidence_gain", check_confidence_gain),
     ("looser", check_looser),

@@ -57,7 +57,7 @@ class _PhasePayments:
                 for t, w, s in self.slots:
                     if w in holding.windows:
                         n, started = paid_in(plan, row, t)
-                        total += ((n + started) * holding.price + n * licences) * s
+                        total += ((n + started) * holding.rent_in(w) + n * licences) * s
                 total += row["count"] * holding.owed * self.inside[holding.windows[-1]]
         return total
 

@@ -159,15 +159,14 @@ class PhaseCheck:
             if holding.owed:
                 left = years[holding.windows[-1] + 1]
                 cost[holding.windows[-1]] += row["count"] * holding.owed * (1 + rate) ** -left
-            rent_per_s = holding.price + licences_of(self.money, option) / YEAR_S
-            per_s = option.nameplate_w * option.site.hall_per_w_s if option.owned else rent_per_s
+            licences = licences_of(self.money, option) / YEAR_S
+            hall_per_s = option.nameplate_w * option.site.hall_per_w_s
             for t in range(self.calendar.slots):
                 w = int(self.calendar.window[t])
                 if w in holding.windows:
                     n, started = paid_in(self.plan, row, t)
-                    cost[w] += (
-                        n * per_s * (rent_risen[t] if option.owned else 1.0) + started * holding.price
-                    ) * weight[t]
+                    per_s = hall_per_s * rent_risen[t] if option.owned else holding.rent_in(w) + licences
+                    cost[w] += (n * per_s + started * holding.price) * weight[t]
                     idle_w = n * option.idle_at_meter_w
                     cost[w] += self._energy(option, idle_w, t, weight[t])
                     cost[w] += idle_w * option.unearned_per_j(int(self.calendar.hour[t]), self.risen[t]) * weight[t]

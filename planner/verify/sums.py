@@ -94,7 +94,7 @@ class _Adder:
                         n * option.system.embodied_kg * seconds / option.offer.life_s(money)
                     )
                 if not option.owned:
-                    self.lines["rent", *place] += (n + started_s) * holding.price * seconds * discount
+                    self.lines["rent", *place] += (n + started_s) * holding.rent_in(window) * seconds * discount
                     if licences := licences_of(money, option):
                         self.lines["software", *place] += n * licences / YEAR_S * seconds * discount
                 elif option.site.hall_per_w_s:

@@ -15,7 +15,7 @@ Data
 Variables
     kept_{g,w}   in {0, 1}, 1 when systems of a kind are held at a site in a window
     occupied_r   in {0, 1}, 1 when systems are held at a site
-    placed_o     in {0, 1}, 1 when an order is placed
+    placed_o     in {0, 1}, 1 when an order is placed; 1 for one that is placed already
 Objective
     None of its own.
 Constraints
@@ -56,7 +56,8 @@ def _add_orders(program: Program, data: PlanData, parts: PartLimits) -> None:
     held, orders = program.columns["n"], len(parts.order_least)
     (mine,) = np.nonzero((parts.order >= 0) & (held >= 0))
     order = parts.order[mine]
-    placed = program.add_columns("placed", (orders,), upper=1.0, integer=True)
+    already = np.zeros(orders) if parts.order_placed is None else parts.order_placed.astype(float)
+    placed = program.add_columns("placed", (orders,), lower=already, upper=1.0, integer=True)
     program.add_linking_rows("placed", held[mine], placed[order], holding_upper(data)[mine], mine[:, None])
     rows, columns = np.concatenate([np.arange(orders), order]), np.concatenate([placed, held[mine]])
     values = np.concatenate([parts.order_least.astype(np.float64), -np.ones(len(mine))])

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from planner.plan.rows.fleet import Deployment, Fabric, FacilityRow, FleetRow, KvTier, Owned, Packed, StorageRow
+from planner.plan.rows.fleet import Deployment, Fabric, FacilityRow, FleetRow, KvTier, Owned, Packed, Rented, StorageRow
 from planner.plan.rows.framing import Assumption, Diagnosis, FactRow, Objective, Provenance
 from planner.plan.rows.money import CostLine, Limit, Meter, Phase, PriceContents, Totals
 from planner.plan.rows.quality import Dispatch, Looser, Postponed, Quality, RunnerUp, Simplicity
@@ -97,6 +97,10 @@ class PlanDocument(TypedDict):
     owned: NotRequired[list[Owned]]
     """For each entry of the spec's `owned`: `path`, `system`, `site`, `count`, how many are `kept`, `moved` (by site), `sold` and `idle`, what one
     is `worth` at the start, `proceeds` of the sale, and `gain` over the books where those are stated. See docs/owning.md."""
+    rented: NotRequired[list[Rented]]
+    """For each entry of the spec's `rented`: `path`, `system`, `site`, `count`, `until` (end of the contract), how many are `kept` until then, or
+    to the end of the horizon; `given_back` before, with `count`, `day` and what that `saves` beside keeping them; `extended` beyond, with `count`,
+    `day` and what that `costs`. Amounts are present values, and the fee of an early exit is counted. See docs/owning.md."""
     fabrics: list[Fabric]
     """The networks between our own systems: `site`, `system`, `design`, `size` (as `network_size`), `systems` on it and, for these systems, in whole
     parts: `tiers`, NIC `ports`, `switches`, `links` (of which `copper_links`), `optics` (transceivers), `power_w`, `price`, `charged` (the

@@ -163,6 +163,35 @@ class Owned(TypedDict):
     gain: NotRequired[Number]
 
 
+class GivenBack(TypedDict):
+    """State how many rented systems go back on a day before the end of the contract."""
+
+    count: Whole
+    day: Text
+    saves: Number
+
+
+class Extended(TypedDict):
+    """State how many rented systems are kept beyond the end of the contract, and until when."""
+
+    count: Whole
+    day: Text
+    costs: Number
+
+
+class Rented(TypedDict):
+    """State what the plan does with one entry of the rented systems."""
+
+    path: Text
+    system: Text
+    site: Text
+    count: Whole
+    until: Text
+    kept: Whole
+    given_back: list[GivenBack]
+    extended: list[Extended]
+
+
 class StorageRow(TypedDict):
     """State what an operating point reads from and writes to the storage of its site, at full width."""
 

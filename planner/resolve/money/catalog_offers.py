@@ -12,7 +12,9 @@ from dataclasses import replace
 
 from catalog.errors import MissingFigure
 from planner.facts import Fact
+from planner.facts.clouds import cloud_bought
 from planner.facts.left_out import without_figure, without_price
+from planner.facts.prices import BUY
 from planner.messages import Message
 from planner.problem.facility import OPEN
 from planner.problem.facts import OfferFacts, SiteFacts
@@ -35,6 +37,10 @@ def catalog_offers(context: ResolveContext, sites: Sequence[SiteFacts]) -> list[
     at_sites = {name for site in sites for name in site.systems}
     named = at_sites | _with_own_figures(context)
     records = context.catalog.records("offers")
+    for record in records:
+        sold = context.catalog.get("systems", record.words("system"))
+        if record.words("how") == BUY and (rents_only := cloud_bought(f"{PATH}/{record.name}/how", sold)) is not None:
+            context.add_fact(rents_only)
     ways = dict.fromkeys((record.words("system"), record.words("how")) for record in records)
     offers: list[OfferFacts] = []
     left_out: list[Fact] = []
@@ -52,7 +58,8 @@ def catalog_offers(context: ResolveContext, sites: Sequence[SiteFacts]) -> list[
         known = {offer.system for offer in offers} | {str(note.message.arguments["system"]) for note in left_out}
         if count := len(set(context.catalog.names("systems")) - known):
             left_out.append(without_price(PATH, count))
-    if offers or at_sites or context.spec.owned or context.spec.apis:
+    held = [*context.spec.owned, *context.spec.rented]
+    if offers or at_sites or held or context.spec.apis:
         context.notes.extend(left_out)
     elif len(sites) == len(context.spec.sites):  # else a site that is wrong may be what leaves nothing
         reasons = "; ".join(note.message.text() for note in left_out)
@@ -97,14 +104,11 @@ def _offer(
 
 
 def _refuse_without_price(context: ResolveContext, sites: Sequence[SiteFacts], offers: Sequence[OfferFacts]) -> None:
-    """Add a problem for each system that a site names and that has no price there, unless it is owned."""
-    owned = {
-        context.catalog.get("systems", entry.system).name
-        for entry in context.spec.owned
-        if context.catalog.has("systems", entry.system)
-    }
+    """Add a problem for each system that a site names and that has no price there, unless it is owned or rented already."""
+    named = [*(entry.system for entry in context.spec.owned), *(entry.system for entry in context.spec.rented)]
+    held = {context.catalog.get("systems", name).name for name in named if context.catalog.has("systems", name)}
     for site in sites:
-        priced = {offer.system for offer in offers if site.region in offer.prices} | owned
+        priced = {offer.system for offer in offers if site.region in offer.prices} | held
         for i, system in enumerate(site.systems):
             if system not in priced:
                 example = price_example(context, system, "buy")

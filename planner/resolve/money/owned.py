@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from catalog.units import YEAR_S
+from planner.facts.clouds import cloud_owned
 from planner.messages import Message
 from planner.problem.economics import Economics
 from planner.problem.facts import OfferFacts, PhaseFacts, SiteFacts
@@ -26,6 +27,9 @@ def resolve_owned(
         system = context.find("systems", entry.system, f"{path}.system")
         region = context.find("regions", entry.region, f"{path}.region")
         if system is None or region is None:
+            continue
+        if (rents_only := cloud_owned(f"{path}.system", system)) is not None:
+            context.add_fact(rents_only)
             continue
         home = next((site for site in sites if site.region == region.name), None)
         if home is None:

@@ -1,4 +1,4 @@
-"""Compare offers and owned systems with known figures: prices per chip, the same entry twice, releases, ages, numbers."""
+"""Compare offers, and systems that are owned or rented already, with known figures: prices per chip, the same entry twice, releases, ages, numbers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from planner.spec.offers import Offer
 from planner.spec.quantities import offer_price
 from planner.spec.stack.components import Components
 
+RESERVED = "reserved"
 YIELDS = Known(0.2, 1.0, "20 to 40 % of the dies of Huawei's Ascend 910 (Financial Times, February 2025)")
 
 
@@ -94,6 +95,26 @@ def owned_facts(context: ResolveContext) -> Iterator[Fact]:
                     yield from _some(worth_more_than_new(f"{path}.{name}", worth[0], entry.price[0], worth[1]))
         if chips is not None:
             yield from _some(beyond(f"{path}.count", "offer.supply", entry.count * chips.number, holdings.MADE, "chip"))
+        twin = first.setdefault((system.name, entry.model_copy(update={"system": ""}).model_dump_json()), path)
+        if twin != path:
+            yield holdings.twice(path, "owned.twice", twin)
+
+
+def rented_facts(context: ResolveContext) -> Iterator[Fact]:
+    """Yield an echo of the price of each entry of rented systems, or its conflict with known rents, and entries that stand there twice."""
+    first: dict[object, str] = {}
+    for i, entry in enumerate(context.spec.rented):
+        path, system = f"rented[{i}]", _system(context, entry.system)
+        chips = None if system is None else system.get("chips")
+        if system is None or chips is None:
+            continue
+        known = market(context.catalog, system, RESERVED)
+        for name in ("price", "extension_price"):
+            text = getattr(entry, name)
+            price = None if text is None else offer_price(text, False, chips.number)
+            if price is not None and (rate := context.rate(price[1])) is not None:
+                scaled = known and known.scaled(rate)
+                yield stated_price(f"{path}.{name}", price, RESERVED, system.name, chips.number, scaled)
         twin = first.setdefault((system.name, entry.model_copy(update={"system": ""}).model_dump_json()), path)
         if twin != path:
             yield holdings.twice(path, "owned.twice", twin)

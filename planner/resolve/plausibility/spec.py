@@ -9,7 +9,13 @@ from planner.facts import Fact
 from planner.problem.facts import OfferFacts, SiteFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.context import ResolveContext
-from planner.resolve.plausibility.offers import catalog_price_facts, export_facts, offer_facts, owned_facts
+from planner.resolve.plausibility.offers import (
+    catalog_price_facts,
+    export_facts,
+    offer_facts,
+    owned_facts,
+    rented_facts,
+)
 from planner.resolve.plausibility.records import record_facts
 from planner.resolve.plausibility.sites import money_facts, name_facts, site_facts
 from planner.resolve.plausibility.workloads import workload_facts
@@ -33,6 +39,7 @@ def _facts(context: ResolveContext, workloads: ResolvedWorkloads, sites: Sequenc
     yield from offer_facts(context)
     yield from catalog_price_facts(context)
     yield from owned_facts(context)
+    yield from rented_facts(context)
     yield from site_facts(context, sites)
     yield from money_facts(context)
     yield from record_facts(context.catalog, spec.catalog, spec.overrides)

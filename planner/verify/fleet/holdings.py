@@ -9,6 +9,7 @@ from typing import Any
 from catalog.units import YEAR_S
 from planner.messages import Message
 from planner.problem.facts import OfferFacts, PhaseFacts, ResolvedSpec
+from planner.problem.owned import RentedFacts
 from planner.verify.fleet.economics import NOTHING_PAID, Charged, by_annuities, owned_already
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.timing import TIME_TOL_S
@@ -28,10 +29,15 @@ class Holding:
     parts: float  # spare parts, per unit of purchase price
     owed: float  # rent due on leaving a commitment early, undiscounted
     wrong: tuple[str, ...]  # findings on what the row says of it
+    longer: tuple[int, float] | None = None  # first window beyond the end of a contract, and the rent from then on
 
     def capital(self, option: CheckedOption) -> float:
         """Return what one system costs on delivery, with its spare parts and its share of the network."""
         return self.price * (self.charged.paid + self.parts) + option.fabric_capital if option.owned else 0.0
+
+    def rent_in(self, window: int) -> float:
+        """Return the rent of one system per second in a window."""
+        return self.price if self.longer is None or window < self.longer[0] else self.longer[1]
 
 
 def holding_of(problem: ResolvedSpec, option: CheckedOption, row: Mapping[str, Any], annuities: bool) -> Holding:
@@ -74,7 +80,16 @@ def holding_of(problem: ResolvedSpec, option: CheckedOption, row: Mapping[str, A
         0.0 if annuities or not option.owned or offer.owned is not None else money.spare_parts,
         price * rest * offer.exit_fee if rest > 0 else 0.0,
         tuple(wrong),
+        _longer(offer, edges),
     )
+
+
+def _longer(offer: OfferFacts, edges: list[float]) -> tuple[int, float] | None:
+    """Return the first window beyond the end of a contract, and the rent from then on; None where it lasts, or is not extended."""
+    rented = offer.rented
+    if rented is None or rented.extension_price is None or rented.until_s > edges[-1] - TIME_TOL_S:
+        return None
+    return next(w for w, edge in enumerate(edges) if edge > rented.until_s - TIME_TOL_S), rented.extension_price
 
 
 def _wrong_dates(
@@ -88,12 +103,24 @@ def _wrong_dates(
     if offer.owned is not None:
         retired = offer.owned.until_s
         moved_s = offer.owned.move_s if offer.owned.region != option.site.region else 0.0
+    if offer.rented is not None:
+        late = [Message.of("verify.comes_at_phase").text()] if begin > TIME_TOL_S else []
+        return late + _wrong_return(offer.rented, until, end)
     wrong = []
     if abs(begin - max(phase.start_s, offer.from_s, option.site.from_s, moved_s)) > TIME_TOL_S:
         wrong.append(Message.of("verify.comes_at_phase").text())
     if abs(until - min(retired, end)) > TIME_TOL_S:
         wrong.append(Message.of("verify.stays_until_end").text())
     return wrong
+
+
+def _wrong_return(rented: RentedFacts, gone_s: float, end_s: float) -> list[str]:
+    """Find fault with a return at a moment of a horizon [s]: before the notice, or after the end of a contract without extension."""
+    if gone_s < min(rented.notice_s, rented.until_s, end_s) - TIME_TOL_S:
+        return [Message.of("verify.before_notice").text()]
+    if rented.extension_price is None and gone_s > rented.until_s + TIME_TOL_S:
+        return [Message.of("verify.beyond_contract").text()]
+    return []
 
 
 def _wrong_labels(

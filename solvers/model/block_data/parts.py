@@ -14,7 +14,8 @@ from solvers.arrays import Bools, Ints
 class PartLimits:
     """Limits on sites, on kinds of systems at a site, and on the systems of a kind; `counted` [U]: holdings that they concern.
 
-    `order` [U]: the order that a holding belongs to, -1 for none; `order_least` [O]: systems that an order has at least, if it is placed.
+    `order` [U]: the order that a holding belongs to, -1 for none; `order_least` [O]: systems that an order has at least, if it is placed;
+    `order_placed` [O]: whether it is placed already. None: no order is.
     """
 
     counted: Bools
@@ -23,6 +24,7 @@ class PartLimits:
     least_systems: int = 1
     order: Ints | None = None
     order_least: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    order_placed: Bools | None = None
 
     @property
     def limited(self) -> bool:
@@ -37,3 +39,5 @@ class PartLimits:
             yield "parts: expected limits of at least 0, and at least one system"
         if self.order is not None and (self.order.shape != (holdings,) or self.order.max() >= len(self.order_least)):
             yield f"parts.order: expected {holdings} indices of orders"
+        if self.order_placed is not None and self.order_placed.shape != self.order_least.shape:
+            yield f"parts.order_placed: expected {len(self.order_least)} values"
