@@ -233,7 +233,7 @@ def least_cost(problem, entry, needs, rent):
     notice_days=st.sampled_from([1, 30, 120, 200]),
     rate=st.sampled_from([0.0, RATE]),
 )
-@settings(max_examples=few_of(60))
+@settings(max_examples=few_of(18))
 def test_no_other_way_to_give_back_costs_less(
     needs, count, rent, on_demand, extension, exit_fee, until, notice_days, rate
 ):

@@ -157,6 +157,8 @@ class Switched(Reference):
             for u in mine:
                 self.at_most([(("n", u), 1.0), (placed, -self.most(u))])
             self.at_most([(placed, float(least)), *((("n", u), -1.0) for u in mine)])
+            if parts.order_placed is not None and parts.order_placed[o]:
+                self.at_most([(placed, -1.0)], -1.0)
 
 
 def optimum(data):

@@ -88,6 +88,7 @@ def limits_on_parts(rng, data):
         least_systems=int(rng.integers(1, 3)),
         order=order if rng.random() < 0.3 else None,
         order_least=rng.integers(1, 3, order.max() + 1),
+        order_placed=rng.random(order.max() + 1) < 0.2,
     )
 
 

@@ -87,13 +87,14 @@ def test_plans_keep_the_limits_and_are_the_best_that_do(seed):
 
 
 def with_orders(seed):
-    """A random problem whose holdings belong to orders of at most two holdings, with least counts; some have whole replicas."""
+    """A random problem whose holdings belong to orders of at most two holdings, some placed already; some have whole replicas."""
     rng = np.random.default_rng(seed)
     data = whole_problem(seed) if seed % 2 else problem(rng, ("cost", "carbon_kg", "throughput"))
     holdings = len(data.holding_option)
     order = rng.permutation(np.arange(holdings) // 2)
     least = rng.integers(1, 4, size=order.max() + 1)
-    limits = PartLimits(counted=np.ones(holdings, dtype=bool), order=order, order_least=least)
+    placed = rng.random(len(least)) < 0.2
+    limits = PartLimits(counted=np.ones(holdings, dtype=bool), order=order, order_least=least, order_placed=placed)
     return replace(data, parts=limits)
 
 
@@ -106,13 +107,14 @@ def test_an_order_is_placed_with_its_least_count_or_not_at_all(seed):
     found = solve(data, EXACT)
     if found.values:
         counts = np.bincount(order, np.round(found.values["n"]), len(least))
-        assert ((counts == 0) | (counts >= least)).all()
+        assert (((counts == 0) & ~data.parts.order_placed) | (counts >= least)).all()
     free = replace(data, parts=None)
     sign = -1.0 if data.objective.maximises else 1.0
     ways = []
     for o, few in enumerate(least):
         first, *rest = np.flatnonzero(order == o)
-        ways.append([None] + [((first, few - k), *((u, k) for u in rest)) for k in range(few + 1 if rest else 1)])
+        none = [] if data.parts.order_placed[o] else [None]
+        ways.append(none + [((first, few - k), *((u, k) for u in rest)) for k in range(few + 1 if rest else 1)])
     values = []
     for chosen in itertools.product(*ways):
         lower = np.zeros(len(order)) if data.holding_lower is None else data.holding_lower.copy()
