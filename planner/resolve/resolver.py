@@ -91,10 +91,7 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     """Resolve every part of the spec, and put the problem together. Raises SpecError with all problems of the spec at once."""
     spec, ledger = context.spec, context.ledger
     _book_own_records(context)
-    if holidays := spec.horizon.holidays:
-        context.assume_stated(
-            "horizon.holidays", ", ".join(f"{day}" for day in sorted(holidays)), "", ("energy", "*", "*")
-        )
+    _book_holidays(context)
     money = resolve_economics(context)
     workloads = resolve_workloads(context)
     phases = phase_facts(context)
@@ -102,7 +99,7 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     offers = resolve_offers(context, sites, phases)
     offers += resolve_owned(context, sites, phases) + resolve_rented(context, sites)
     money = with_ownership(context, money, offers)
-    if spec.owned or spec.rented:
+    if spec.owned:
         context.raise_problems()
     offers = with_worth(offers, money)
     systems = with_racks(context, systems_on_offer(context, offers), offers, sites)
@@ -196,6 +193,13 @@ def _calendar(
         context.represented_by,
         money.payments_per_year,
     )
+
+
+def _book_holidays(context: ResolveContext) -> None:
+    """Book the holidays of the horizon as an assumption, if any are stated."""
+    if holidays := context.spec.horizon.holidays:
+        days = ", ".join(f"{day}" for day in sorted(holidays))
+        context.assume_stated("horizon.holidays", days, "", ("energy", "*", "*"))
 
 
 def _book_own_records(context: ResolveContext) -> None:
