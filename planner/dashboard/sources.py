@@ -18,7 +18,7 @@ from planner.errors import Issue, SpecError, words_of
 from planner.messages import Message, named
 from planner.plan import Plan, load_plan, parse_plan
 from planner.spec.document import read_document
-from planner.spec.series import named_files, read_series
+from planner.spec.series import named_series, read_series, series_key
 
 if TYPE_CHECKING:
     from planner.problem.facts import ResolvedSpec
@@ -93,17 +93,20 @@ def read_upload(files: Sequence[tuple[str, bytes]], at_hand: Mapping[str, Any]) 
 
 def _with_tables(document: dict[str, Any], tables: Mapping[str, bytes]) -> dict[str, Any]:
     """Put hourly series into the spec that names their files. Raises SpecError."""
-    named = {PurePath(name).name: (path, name) for path, name in named_files(document)}
+    named: dict[str, list[tuple[str, str, str]]] = {}
+    for path, name, zone in named_series(document):
+        named.setdefault(PurePath(name).name, []).append((path, name, zone))
     problems, found = [], {}
     for file, content in tables.items():
         if file not in named:
             words = Message.of("dashboard.no_site_names_it_write", file=file).text()
             problems.append(Issue(file, words))
             continue
-        try:
-            found[named[file][1]] = read_series(content)
-        except ValueError as error:
-            problems.append(Issue(f"{named[file][0]} ({file})", words_of(error)))
+        for path, name, zone in named[file]:
+            try:
+                found[series_key(name, zone)] = read_series(content, zone)
+            except ValueError as error:
+                problems.append(Issue(f"{path} ({file})", words_of(error)))
     if problems:
         raise SpecError(problems)
     known = document.get("series")

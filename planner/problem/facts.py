@@ -406,7 +406,7 @@ class ResolvedSpec:
         if self.spec.horizon.calendar != SAMPLED_DAYS:
             return self.calendar.kind == TYPICAL_DAYS or any(site.hourly for site in self.spec.sites)
         hours = len(self.calendar.days) * SLOTS_PER_DAY
-        files = (self.spec.series[site.hourly.file] for site in self.spec.sites if site.hourly)
+        files = (self.spec.series[site.hourly.series] for site in self.spec.sites if site.hourly)
         given = (values for file in files for values in file.columns.values())
         return any(sum(value is not None for value in values) > hours for values in given)
 

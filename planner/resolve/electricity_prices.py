@@ -14,7 +14,7 @@ from catalog.records import Record
 from catalog.tariffs import hourly_values
 from models.arrays import Floats
 from planner.errors import Issue, SpecError, words_of
-from planner.facts.series import another_year
+from planner.facts.series import another_year, blank_hours, hours_read
 from planner.messages import Message
 from planner.problem.calendar import Clock
 from planner.problem.electricity import PriceContents
@@ -139,10 +139,10 @@ def _averaged(reason: str, clock: Clock) -> str:
 
 def _series_of(context: ResolveContext, hourly: Hourly, path: str) -> Series:
     """Return the contents of a site's file. Raises SpecError where the file was not found."""
-    if hourly.file not in context.spec.series:
+    if hourly.series not in context.spec.series:
         message = Message.of("resolve.is_neither_beside_spec_nor", file=hourly.file).text()
         raise SpecError([Issue(f"{path}.hourly", message)])
-    return context.spec.series[hourly.file]
+    return context.spec.series[hourly.series]
 
 
 def _read(context: ResolveContext, hourly: Hourly, given: Series, column: str, path: str, timezone: str) -> Floats:
@@ -152,6 +152,13 @@ def _read(context: ResolveContext, hourly: Hourly, given: Series, column: str, p
     note = another_year(f"{path}.hourly", hourly.file, first, clock.start, len(clock.holidays))
     if note is not None:
         context.add_fact(note)
+    place, values = f"{path}.hourly", given.columns[column]
+    echoes = (
+        hours_read(place, hourly.file, given.layout, given.zone, given.per_hour, given.estimated),
+        blank_hours(place, hourly.file, values, given.start),
+    )
+    for echo in filter(None, echoes):
+        context.add_fact(echo)
     try:
         instants = clock.read_at(timezone) if note is not None and clock.holidays else clock.instants()
         return at_instants(given.start, given.columns[column], instants, hourly.fill is not None)

@@ -13,8 +13,10 @@ from catalog.contents import PARTS, SEPARATE, STATES
 from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import (
+    WHOLE,
     CarbonIntensity,
     EnergyPrice,
+    Fraction,
     Joules,
     LifeSeconds,
     Name,
@@ -23,7 +25,7 @@ from planner.spec.quantities import (
     Real,
     Watts,
 )
-from planner.spec.series import wrong_columns, wrong_value
+from planner.spec.series import series_key, wrong_columns, wrong_value
 
 LEAST_SHARE = 1e-6
 TARIFF = "tariff"
@@ -71,14 +73,22 @@ class Contents(Block):
 
 
 class Hourly(Block):
-    """A CSV file of hours (UTC) with a price, a carbon intensity, or both; the header states the units."""
+    """A CSV file of hours (UTC) with a price, a carbon intensity, or both, whose header states the units; or a file as ENTSO-E, entsoe-py, Ember, SMARD, OMIE,
+    PJM, AEMO, Electricity Maps and the British grid publish it."""
 
     file: Name
     """Beside the spec, or in a folder given by `--hourly`."""
+    zone: Name | None = None
+    """Area of a published file that holds several, by its name there."""
     fill: Literal["linear"] | None = None
     """How blank hours are filled; they are an error if omitted."""
     carbon: Literal["direct", "life-cycle"] = "direct"
     """Which carbon intensity counts."""
+
+    @property
+    def series(self) -> str:
+        """Return the name under which the spec holds the contents."""
+        return series_key(self.file, self.zone)
 
 
 class Profile(Block):
@@ -176,6 +186,14 @@ class Series(Block):
     """First hour (UTC)."""
     sha256: str = ""
     """Hash of the file."""
+    layout: Annotated[str, Field(max_length=100)] = ""
+    """Published layout of the file; that of columns with units if omitted."""
+    zone: Annotated[str, Field(max_length=200)] = ""
+    """Area that was read."""
+    per_hour: Annotated[int, Field(ge=1, le=3600), WHOLE] = 1
+    """Most values of an hour that were averaged."""
+    estimated: Fraction = 0.0
+    """Share of the rows that the publisher estimated."""
     columns: Annotated[
         dict[Name, Annotated[list[Real | None], Field(min_length=1, max_length=366 * 24)]], Field(min_length=1)
     ]

@@ -1,7 +1,8 @@
 """Read hourly series from a user's CSV files, found beside the spec or in a given folder, at the hours of a plan's year.
 
 The names of the columns state quantity and unit: `timestamp_utc`, `price_usd_per_mwh`, `carbon_g_per_kwh` (direct),
-`carbon_lca_g_per_kwh` (life cycle); any other column may be the profile of a power purchase. The contents are kept in the spec
+`carbon_lca_g_per_kwh` (life cycle); any other column may be the profile of a power purchase. Files as they are published are read too
+(`planner.ways_in.hours`). The contents are kept in the spec
 under `series`, so that a plan can be verified and repeated from its own file.
 """
 
@@ -25,9 +26,10 @@ from models.arrays import Floats, Ints
 from planner.errors import Issue, SpecError, words_of
 from planner.messages import Message
 from planner.spec.quantities import shown
+from planner.ways_in.hours import MOST_HOURS, averaged, read_hours
 
-TIME_COLUMNS = ("timestamp_utc", "utc")
-MOST_HOURS = 366 * 24
+TIME_COLUMNS = ("timestamp_utc", "time_utc", "utc")
+MOST_PARTS = 12  # parts of an hour that a file may have
 WEEK_H, WEEKS_OF_YEAR, YEAR_OF_CALENDAR_H = 168, 52, 365.2425 * 24
 MOST_COLUMNS = 200
 MOST_BYTES = 20_000_000
@@ -48,13 +50,14 @@ def with_series(document: Mapping[str, Any], folders: Sequence[Path]) -> dict[st
     known = document.get("series")
     known = dict(known) if isinstance(known, Mapping) else {}
     problems, found = [], {}
-    for path, name in named_files(document):
-        if name in known or name in found:
+    for path, name, zone in named_series(document):
+        key = series_key(name, zone)
+        if key in known or key in found:
             continue
         try:
             content = _content(name, folders)
             if content is not None:
-                found[name] = read_series(content)
+                found[key] = read_series(content, zone)
         except ValueError as error:
             problems.append(Issue(path, Message.of("spec.in_file", file=shown(name), error=words_of(error)).text()))
     if problems:
@@ -102,20 +105,40 @@ def _content(name: str, folders: Sequence[Path]) -> bytes | None:
     return None
 
 
+def series_key(file: str, zone: str | None) -> str:
+    """Name the series of a zone of a file, as the spec holds it under `series`.
+
+    >>> series_key("prices.csv", None), series_key("prices.csv", "DE-LU")
+    ('prices.csv', 'prices.csv [DE-LU]')
+    """
+    return f"{file} [{zone}]" if zone else file
+
+
 def named_files(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield (place, file) of every series that a spec names, even if the spec is otherwise invalid."""
+    for path, name, _ in named_series(document):
+        yield path, name
+
+
+def named_series(document: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
+    """Yield (place, file, zone) of every series that a spec names; the zone is empty where none is named."""
     sites = document.get("sites")
     for i, site in enumerate(sites if isinstance(sites, list) else ()):
         if not isinstance(site, Mapping):
             continue
         if name := _file(site.get("hourly")):
-            yield f"sites[{i}].hourly", name
+            yield f"sites[{i}].hourly", name, _zone(site.get("hourly"))
         block = site.get("electricity")
         bought = block.get("ppa") if isinstance(block, Mapping) else None
         for j, contract in enumerate(bought if isinstance(bought, list) else ()):
             profile = contract.get("profile") if isinstance(contract, Mapping) else None
             if isinstance(profile, Mapping) and (name := _file(profile)):
-                yield f"sites[{i}].electricity.ppa[{j}].profile", name
+                yield f"sites[{i}].electricity.ppa[{j}].profile", name, ""
+
+
+def _zone(value: Any) -> str:
+    zone = value.get("zone") if isinstance(value, Mapping) else None
+    return zone if isinstance(zone, str) else ""
 
 
 def _file(value: Any) -> str:
@@ -123,34 +146,100 @@ def _file(value: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def read_series(content: bytes) -> dict[str, Any]:
+def read_series(content: bytes, zone: str = "") -> dict[str, Any]:
     """Read a CSV of hours into the form that a spec holds: first hour, digest, and the numbers of every column, null where blank.
 
-    Raises ValueError, with the place but not the text at fault.
+    `zone`: the area that counts in a published file of several. Raises ValueError, with the place but not the text at fault, apart from the names of zones.
     """
+    if (published := _published(content, zone)) is not None:
+        return published
+    if zone:
+        raise ValueError(Message.of("ways_in.has_no_zones").text())
     header, rows = _rows(content)
     stamp = next((name for name in TIME_COLUMNS if rows and name in header), None)
     if stamp is None:
         raise ValueError(Message.of("spec.expected_column_and_row_per", names=" or ".join(TIME_COLUMNS)).text())
     if problem := wrong_columns(header):
         raise ValueError(problem)
-    hours = [_hour(row.get(stamp, ""), line) for line, row in rows]
+    hours = [_moment(row.get(stamp, ""), line) for line, row in rows]
+    if any(hour.minute for hour in hours):
+        return _of_parts(content, header, stamp, rows, hours)
+    if len(rows) > MOST_HOURS:
+        raise ValueError(Message.of("spec.has_more_than_rows_expected", count=MOST_HOURS).text())
     first = min(hours)
     place = [round((hour - first).total_seconds() / HOUR_S) for hour in hours]
     if len(set(place)) < len(place) or max(place) >= MOST_HOURS:
         raise ValueError(Message.of("spec.expected_every_hour_once_of").text())
     columns: dict[str, list[float | None]] = {}
+    for name, numbers in _numbers(header, stamp, rows).items():
+        values: list[float | None] = [None] * (max(place) + 1)
+        for at, value in zip(place, numbers, strict=True):
+            values[at] = value
+        columns[name] = values
+    return {"start": first.isoformat()[:13], "sha256": hashlib.sha256(content).hexdigest(), "columns": columns}
+
+
+def _numbers(
+    header: Sequence[str], stamp: str, rows: Sequence[tuple[int, dict[str, str]]]
+) -> dict[str, list[float | None]]:
+    """Read the numbers of every column but that of the time. Raises ValueError for a cell that is none, or out of range."""
+    columns: dict[str, list[float | None]] = {}
     for number, name in enumerate(header, start=1):
         if name == stamp:
             continue
-        values: list[float | None] = [None] * (max(place) + 1)
         low, high, words = _range(name)
-        for at, (line, row) in zip(place, rows, strict=True):
-            value = values[at] = _number(row.get(name, ""), number, line)
+        columns[name] = []
+        for line, row in rows:
+            value = _number(row.get(name, ""), number, line)
             if value is not None and not low <= value <= high:
                 raise ValueError(Message.of("spec.line_column_expected", line=line, column=number, words=words).text())
-        columns[name] = values
-    return {"start": first.isoformat()[:13], "sha256": hashlib.sha256(content).hexdigest(), "columns": columns}
+            columns[name].append(value)
+    return columns
+
+
+def _of_parts(
+    content: bytes,
+    header: Sequence[str],
+    stamp: str,
+    rows: Sequence[tuple[int, dict[str, str]]],
+    moments: Sequence[datetime],
+) -> dict[str, Any]:
+    """Average the parts of hours. Raises ValueError where no hour has all of its parts."""
+    lines = [line for line, _ in rows]
+    whole = {moment for moment in moments if not moment.minute}
+    if not any(moment.minute and moment.replace(minute=0) in whole for moment in moments):
+        odd = next(line for line, moment in zip(lines, moments) if moment.minute)
+        raise ValueError(Message.of("spec.line_expected_full_hour", line=odd).text())
+    start, hours, per_hour = averaged(moments, lines, _numbers(header, stamp, rows))
+    return _series(content, start, hours, layout="", zone="", per_hour=per_hour, estimated=0.0)
+
+
+def _published(content: bytes, zone: str) -> dict[str, Any] | None:
+    """Read a file in one of the published layouts; None for another file. Raises ValueError."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    found = read_hours(text.replace("\r\n", "\n").replace("\r", "\n"), zone)
+    if found is None:
+        return None
+    return _series(content, found.start, found.columns, found.layout, found.zone, found.per_hour, found.estimated)
+
+
+def _series(
+    content: bytes,
+    start: datetime,
+    columns: Mapping[str, list[float | None]],
+    layout: str,
+    zone: str,
+    per_hour: int,
+    estimated: float,
+) -> dict[str, Any]:
+    """Return a series as a spec holds it, with how its file was read."""
+    read = {"layout": layout, "zone": zone, "per_hour": per_hour, "estimated": round(estimated, 4)}
+    said = {key: value for key, value in read.items() if value not in ("", 0.0, 1)}
+    digest = hashlib.sha256(content).hexdigest()
+    return {"start": start.isoformat()[:13], "sha256": digest, "columns": dict(columns), **said}
 
 
 def _rows(content: bytes) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
@@ -175,8 +264,8 @@ def _rows(content: bytes) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
             if not name:
                 raise ValueError(Message.of("spec.column_has_no_name_name", number=number).text())
         for cells in reader:
-            if len(rows) > MOST_HOURS:
-                raise ValueError(Message.of("spec.has_more_than_rows_expected", count=MOST_HOURS).text())
+            if len(rows) > MOST_HOURS * MOST_PARTS:
+                raise ValueError(Message.of("spec.has_more_than_rows_expected", count=MOST_HOURS * MOST_PARTS).text())
             if len(cells) > len(header):
                 raise ValueError(
                     Message.of(
@@ -190,13 +279,13 @@ def _rows(content: bytes) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     return header, rows
 
 
-def _hour(text: str, line: int) -> datetime:
+def _moment(text: str, line: int) -> datetime:
     try:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise ValueError(Message.of("spec.line_expected_hour_such_as", line=line).text()) from None
-    if moment.minute or moment.second or moment.microsecond:
+    if moment.second or moment.microsecond:
         raise ValueError(Message.of("spec.line_expected_full_hour", line=line).text())
     return moment
 
