@@ -1,4 +1,5 @@
-"""Read the JSON that serving benchmarks write, as rows of a serving file: `vllm bench serve`, and SGLang's `bench_serving`.
+"""Read the JSON that serving benchmarks write, as rows of a serving file: `vllm bench serve`, SGLang's `bench_serving`, and reports of other tools
+(`planner.calibration.benchmark_reports`).
 
 With a finite rate requests arrive on their own, and a limit on clients is a ceiling over the requests in flight; without one the limit is the
 number of clients. What was in flight on average follows from the result (`serving_loads.in_flight`).
@@ -16,7 +17,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Issue, SpecError
+from planner.calibration.benchmark_reports import TOOL, results_in
+from planner.errors import Issue, SpecError, words_of
 from planner.messages import Message
 
 FIGURES = (
@@ -88,7 +90,10 @@ def _objects(path: Path) -> list[Any]:
         raise SpecError(
             [Issue(str(path), Message.of("calibration.not_json_in_utf_8", error=str(error)).text())]
         ) from None
-    found = found if isinstance(found, list) else [found]
+    try:
+        found = [result for each in (found if isinstance(found, list) else [found]) for result in results_in(each)]
+    except ValueError as error:
+        raise SpecError([Issue(str(path), words_of(error))]) from None
     if not found:
         raise SpecError([Issue(str(path), Message.of("calibration.holds_no_result").text())])
     return found
@@ -121,10 +126,14 @@ def _software(result: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **found,
         "model": result.get("model_id") or server.get("model_path") or result.get("model"),
-        "engine": "sglang" if sglang else "tensorrt_llm" if "trt" in backend or "tensorrt" in backend else "vllm",
+        **({} if TOOL in result else {"engine": _engine(backend, sglang)}),
         "mode": "aggregated",
         **({"year": date[:4]} if date[:4].isdigit() else {}),
     }
+
+
+def _engine(backend: str, sglang: bool) -> str:
+    return "sglang" if sglang else "tensorrt_llm" if "trt" in backend or "tensorrt" in backend else "vllm"
 
 
 def _load(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def add_init(commands: Commands) -> None:
 
 
 def _init(arguments: argparse.Namespace) -> int:
-    """Draft the spec, check it, write it, and say how each source was read and what is guessed."""
+    """Draft the spec, check it, write it, and list the guesses and how each source was read."""
     from planner.errors import Issue, SpecError
     from planner.facts import rows
     from planner.pipeline import checked

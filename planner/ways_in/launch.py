@@ -1,6 +1,6 @@
 """Read how an engine is launched: a command `vllm serve …` or of SGLang's server, or a YAML file of its flags.
 
-The flags that exist are stored under `data/`, of vLLM 0.33.0 and SGLang 0.5.23. Others are refused with those of a similar name, so that
+The flags that exist are stored under `data/`, of vLLM 0.33.0 and SGLang 0.5.23. Others are refused, with similar names, so that
 no typing error goes unnoticed; known ones without a bearing on a plan are listed.
 """
 
