@@ -4,7 +4,7 @@
 
 Branched on first are sums of integers of one kind, then the integers of a kind, the dearest first, then the others. A node is bounded by
 its duals (weak duality), whatever the tolerance of the solver. A number of linear programs ends the search, not a clock; so does a bound
-that hardly rises.
+that hardly rises, or that would end short of the target if it rose on as it has.
 """
 
 from __future__ import annotations
@@ -93,9 +93,16 @@ def least(part: PartProgram, target: float, options: Options, times: int = 1) ->
     most = SETTINGS.nodes * times
     nodes = most if options.node_limit is None else min(options.node_limit, most)
     check = SETTINGS.trial
+
+    def ended(bound: float) -> float:
+        """Compute the bound at the last linear program, if those to come raise it as much as those so far."""
+        return root.bound + (bound - root.bound) * nodes / tree.count
+
     while heap and heap[0].bound < target - part.constant and tree.count < nodes and options.left_s(begin) > 0:
         if tree.count >= check:
             if heap[0].bound - tried <= SETTINGS.least_rise * (tried - root.bound):
+                break
+            if math.isfinite(target) and ended(heap[0].bound) < target - part.constant:
                 break
             check, tried = tree.count + SETTINGS.trial, heap[0].bound
         if heap[0].branch is None:

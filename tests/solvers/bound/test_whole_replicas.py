@@ -155,6 +155,28 @@ def test_a_plan_short_of_the_gap_asked_gets_a_further_bound(monkeypatch):
     assert loose.status == "within_gap" and loose.bound < 59.0
 
 
+def test_a_search_that_would_end_short_of_its_target_ends_at_once(monkeypatch):
+    """Where 4 linear programs raise the bound by so little that 400 would not reach a far target, no more are solved; a near one is proven."""
+    from solvers.bound import best_first
+
+    counted = []
+    solved = best_first._Tree.solved
+    monkeypatch.setattr(best_first._Tree, "solved", lambda *given: counted.append(1) or solved(*given))
+    settings = replace(best_first.SETTINGS, trial=4, least_rise=math.nan)  # a bound that stays ends nothing
+    monkeypatch.setattr(best_first, "SETTINGS", settings)
+    demand = [tuple(float(a) for a in row) for row in np.random.default_rng(3).uniform(1.0, 9.0, (1, 12))]
+    data = fleet(demand, capacity=tuple(1.0 + 0.37 * p for p in range(12)))
+    slot = decisive_slot(data, solve_direct(data.relaxation(), Options(gap=0.0)), Options())
+    open_end, _ = bound_of_slot(data, slot, math.inf, Options())
+    used = len(counted)
+    counted.clear()
+    far, _ = bound_of_slot(data, slot, 1e6, Options())
+    assert far <= open_end and len(counted) <= 6 < used
+    counted.clear()
+    near_by, _ = bound_of_slot(data, slot, open_end, Options())
+    assert near_by >= open_end - 1e-9
+
+
 def test_nothing_is_proven_without_whole_replicas():
     data = fleet([(1.5,), (0.1,)], capacity=(1.0,))
     divisible = solve_direct(data.relaxation(), Options(gap=0.0))
