@@ -84,10 +84,9 @@ def _supplies(decided: Decisions) -> Iterator[Row]:
     """Yield the supplies of offers, each at its busiest time."""
     for supply in supplies(decided.problem):
         taken = np.zeros(decided.problem.calendar.slots)
-        for term, count, option, held in decided.held():
-            taken[held] += (
-                count if option.offer.order == supply.offer.path and supply.phase in (None, term.phase) else 0
-            )
+        for (k, term), running in zip(decided.form.holdings, decided.running, strict=True):
+            offer = decided.form.fleet_options[k].offer
+            taken += running if offer.order == supply.offer.path and supply.phase in (None, term.phase) else 0
         unit = TOKENS_PER_S if supply.offer.how == API else "system"
         yield LimitLabel(supply.path, supply.name), float(taken.max()), supply.most, unit
 

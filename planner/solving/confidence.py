@@ -320,5 +320,6 @@ def supplied(form: Formulation, held: Floats, holdings: list[int], systems: Floa
     total[holdings] += systems
     supply, holding = data.supply_member.T
     used = np.bincount(supply, weights=total[holding], minlength=len(data.supply_limit))
-    fits = (used <= data.supply_limit + WHOLE_TOL).all() and (total <= network_sizes(form) + WHOLE_TOL).all()
+    within = (used <= data.supply_limit + WHOLE_TOL) | data.supply_by_slot()  # none of these gets further systems
+    fits = within.all() and (total <= network_sizes(form) + WHOLE_TOL).all()
     return bool(fits)

@@ -56,6 +56,7 @@ class CheckedPlan(Report):
         self.running: dict[HeldKey, list[float]] = defaultdict(
             lambda: [0.0] * slots
         )  # those that are paid for, by slot
+        self.running_by_row: list[list[float]] = []  # the same, of each row
         self.starts: dict[HeldKey, list[float]] = {}  # by slot, of systems that are counted by the hour
         # schedule: replicas of a point by slot; a row for each site and slot
         self.active: dict[str, list[float]] = defaultdict(lambda: [0.0] * slots)

@@ -105,20 +105,19 @@ def _connections(plan: CheckedPlan) -> Iterator[LimitValue]:
 
 def _supplies(plan: CheckedPlan, offer: OfferFacts) -> Iterator[LimitValue]:
     """Yield the supply of an offer, in all and by phase."""
-    windows = range(plan.problem.calendar.windows)
     if offer.stated_at:  # counts against the supply of the offer without tiers
         return
     name = Message.of("limit.supply", system=offer.system, how=Message.of(f"how.{offer.how}").text()).text()
     if math.isfinite(offer.supply):
-        held = [counts for key, counts in plan.held.items() if plan.fleet_options[key].offer.order == offer.path]
-        yield f"{offer.path}.supply", name, max(sum(counts[w] for counts in held) for w in windows), offer.supply
+        held = [counts for key, counts in plan.running.items() if plan.fleet_options[key].offer.order == offer.path]
+        yield f"{offer.path}.supply", name, max(map(sum, zip(*held, strict=True)), default=0.0), offer.supply
     for p, (phase, most) in enumerate(zip(plan.problem.phases, offer.phase_supply, strict=False)):
         rows = [
-            (row["count"], holding.windows)
-            for row, holding, option in zip(plan.document["fleet"], plan.holdings, plan.options_by_row, strict=True)
+            running
+            for running, holding, option in zip(plan.running_by_row, plan.holdings, plan.options_by_row, strict=True)
             if holding.phase == p and option.offer.order == offer.path
         ]
-        taken = max(sum(n for n, held_in in rows if w in held_in) for w in windows)
+        taken = max(map(sum, zip(*rows, strict=True)), default=0.0)
         if math.isfinite(most):
             yield (
                 f"{offer.path}.supply_by_phase.{phase.name}",

@@ -24,6 +24,7 @@ def supports(data: PlanData) -> bool:
         data.site_storage,
         data.holding_lower,
         data.hourly,
+        data.supply_used,
         data.parts,
     )
     once = not any(

@@ -29,7 +29,7 @@ from solvers.model.data import THROUGHPUT, PlanData
 from solvers.model.electricity import add_electricity
 from solvers.model.fabric import add_fabric
 from solvers.model.facility import add_facility
-from solvers.model.fleet import add_holdings, add_installed, add_power
+from solvers.model.fleet import add_holdings, add_installed, add_power, add_supplies_by_slot
 from solvers.model.hourly import add_hourly, add_worked
 from solvers.model.least_fleet import add_least_fleet
 from solvers.model.lines import add_lines
@@ -61,6 +61,7 @@ def build(data: PlanData) -> Program:
     add_worked(program, data)
     add_residency(program, data, most)
     add_installed(program, data)
+    add_supplies_by_slot(program, data)
     add_power(program, data)
     add_storage(program, data)
     add_electricity(program, data)

@@ -110,6 +110,7 @@ class PlanData:
     # supply: a limit in every window on the member holdings (rows of `supply_member`: supply, holding) that cover it
     supply_limit: Floats = field(default_factory=lambda: no_floats(0))
     supply_member: Ints = field(default_factory=lambda: no_ints(0, 2))
+    supply_used: Bools | None = None  # [U] holdings of which a supply counts what points use in each slot; None: none
 
     # points: serving ones have a pool, training ones a job, the other is -1
     point_pool: Ints = field(default_factory=lambda: no_ints(0))
@@ -208,7 +209,18 @@ class PlanData:
             total = cost.get(functional, np.zeros((len(self.point_pool), self.slots))).copy()
             np.add.at(total, point, self.point_uses_systems[:, None] * each[option])
             cost[functional] = total
-        return replace(self, hourly=None, point_cost=cost)
+        used = self.hourly.holding if self.supply_by_slot().any() else None
+        return replace(self, hourly=None, point_cost=cost, supply_used=used)
+
+    def supply_by_slot(self) -> Bools:
+        """[S]: supplies that are counted slot by slot, for what several holdings take in it."""
+        limits, member = len(self.supply_limit), self.supply_member
+        if self.hourly is not None:
+            return self.hourly.supplies(self.covers(), limits, member)
+        found = np.zeros(limits, dtype=bool)
+        if self.supply_used is not None:
+            found[member[self.supply_used[member[:, 1]], 0]] = True
+        return found
 
     def deployments(self) -> Ints:
         """[P]: the deployment of each point."""

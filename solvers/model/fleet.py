@@ -25,7 +25,8 @@ Variables
 Objective
     sum_u cost_u n_u + sum_r fixed_r open_r, for each functional.
 Constraints
-    supply       sum_{u in s, u covers w} n_u <= limit_s    for each s, w
+    supply       sum_{u in s, u covers w} n_u <= limit_s    for each s, w; where several u of s are counted by slot, for each s, t, with the
+                 systems that run in t in place of n_u (`solvers.model.hourly`)
     opening      n_u <= upper_u open_{r(u)}    for each u at a site with open
     installed    sum_p uses_{p,k} (x_{p,t} + v_{p,t}) <= sum_{u of k, u covers w(t)} n_u
                  for each k, t; residents in place of x_{p,t} where replicas are whole (`solvers.model.residency`), and the systems
@@ -91,9 +92,8 @@ def add_holdings(program: Program, data: PlanData) -> None:
     covers = data.covers()
     for window in range(data.windows):
         member = data.supply_member[covers[data.supply_member[:, 1], window]]
-        bound = np.flatnonzero(
-            np.isfinite(data.supply_limit) & (np.bincount(member[:, 0], minlength=len(data.supply_limit)) > 0)
-        )
+        taken = np.bincount(member[:, 0], minlength=len(data.supply_limit)) > 0
+        bound = np.flatnonzero(np.isfinite(data.supply_limit) & taken & ~data.supply_by_slot())
         row_of = np.full(len(data.supply_limit), -1)
         row_of[bound] = np.arange(len(bound))
         member = member[row_of[member[:, 0]] >= 0]
@@ -120,15 +120,46 @@ def at_work(program: Program, data: PlanData) -> Ints:
     return np.where(data.hourly.holding[:, None], program.columns["on"], held)
 
 
-def add_installed(program: Program, data: PlanData) -> None:
-    """Add the rows `installed`, after the blocks that run."""
-    point, option = data.point_uses.T
-    slots = data.slots
-    running, systems = _running(program)[point], data.point_uses_systems  # [I, T], [I]
+def add_supplies_by_slot(program: Program, data: PlanData) -> None:
+    """Add the rows `supply` of each slot, after the blocks that run: over the systems that run in it, or over what points use of them."""
+    counted = np.flatnonzero(data.supply_by_slot() & np.isfinite(data.supply_limit))
+    if not len(counted):
+        return
+    slots, number = data.slots, np.full(len(data.supply_limit), -1)
+    number[counted] = np.arange(len(counted))
+    supply, holding = data.supply_member[number[data.supply_member[:, 0]] >= 0].T
+    used = np.zeros(len(data.holding_option), dtype=bool) if data.supply_used is None else data.supply_used
+    taken = np.where(used[:, None] | ~data.covers()[:, data.slot_window], -1, at_work(program, data))
+    member, slot = np.nonzero(taken[holding] >= 0)
+    rows = [number[supply[member]] * slots + slot]
+    columns, values = [taken[holding[member], slot]], [np.ones(len(member))]
+    running, systems = _in_use(program, data)
+    for s, u in zip(supply[used[holding]].tolist(), holding[used[holding]].tolist(), strict=True):
+        uses = data.point_uses[:, 1] == data.holding_option[u]
+        use, slot = np.nonzero((running >= 0) & uses[:, None] & data.covers()[u, data.slot_window])
+        rows.append(number[s] * slots + slot)
+        columns.append(running[use, slot])
+        values.append(systems[use])
+    index = np.column_stack([np.repeat(counted, slots), np.tile(np.arange(slots), len(counted))])
+    limit = np.repeat(data.supply_limit[counted], slots)
+    entries = np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
+    program.add_rows("supply", -np.inf, limit, *entries, index=index)
+
+
+def _in_use(program: Program, data: PlanData) -> tuple[Ints, Floats]:
+    """Return (the columns that use systems in a slot [I, T], systems per unit of each [I]) of the rows of `point_uses`."""
+    running, systems = _running(program)[data.point_uses[:, 0]], data.point_uses_systems
     if (resident := program.columns.get("resident")) is not None:
         whole: Bools = np.any(resident >= 0, axis=1)
         running = np.where(whole[:, None], resident, running)
         systems = np.where(whole, systems / data.role_workers(), systems)
+    return running, systems
+
+
+def add_installed(program: Program, data: PlanData) -> None:
+    """Add the rows `installed`, after the blocks that run."""
+    option, slots = data.point_uses[:, 1], data.slots
+    running, systems = _in_use(program, data)
     uses = np.zeros((len(data.option_site), slots), dtype=bool)
     np.logical_or.at(uses, option, running >= 0)
     fleet_options, slot = np.nonzero(uses)

@@ -23,6 +23,8 @@ Constraints
     worked       sum_{p of j} uses_{p,k} y_p <= sum_{u of k, t} on_{u,t}    for each j with work, k counted by slot; t the slots of j: a job of
                  little work takes its systems for one slot at least, which fractions of a slot and of systems do not show
     installed    as in the fleet block, with on_{u,t} in place of n_u; so are the rows `beside`
+    supply       sum_{u in s, u covers w(t)} on_{u,t} <= limit_s    for each t and supply s of which several u take; n_u for other holdings, and
+                 where fractions of systems are counted by use, sum_p uses_{p,k} x_{p,t} for each of their fleet options k
 
 A fleet option has at most one such holding in a slot, so that the sums over v have one term each: that of the window of the slot. Systems
 are alike: the one that has run longest stops first, so that the rows `least run` allow what some choice of systems can do

@@ -129,3 +129,40 @@ def test_terms_by_the_hour_belong_to_rent_on_demand():
 def test_what_is_not_stated_is_an_assumption_with_its_source(day_and_night):
     booked = {row["path"]: row["value"] for row in day_and_night.document["assumptions"]}
     assert (booked["offers[0].start_time"], booked["offers[0].least_run"]) == ("0 s", "60 s")
+
+
+@pytest.fixture(scope="module")
+def of_two_sites():
+    """Two sites, each the only one for a workload, wanted at different hours; no more than four systems are rented at a time."""
+    asked = spec({"supply": 4, "start_time": "0 s", "least_run": "1 s"})
+    asked["offers"] = asked["offers"][:1]
+    chat, site = asked["workloads"][0], asked["sites"][0]
+    night = {
+        **copy.deepcopy(chat),
+        "name": "night",
+        "demand": {"requests_per_s": 60, "profile": [3.7] * 6 + [0.0] * 18},
+        "residency": ["us-texas"],
+        "origins": [{"region": "us-texas", "share": 1}],
+    }
+    chat.update(demand={"requests_per_s": 60, "profile": [0.0] * 18 + [3.7] * 6}, residency=["us-virginia"])
+    asked["workloads"].append(night)
+    asked["sites"].append({**copy.deepcopy(site), "region": "us-texas"})
+    return solved(asked)
+
+
+def test_a_supply_is_shared_by_sites_that_want_it_at_different_times(of_two_sites):
+    document = of_two_sites.document
+    rows = document["fleet"]
+    assert sorted(row["count"] for row in rows) == [4, 4]
+    assert document["totals"]["cost"] == pytest.approx(2 * 4 * 6 * 365 * RENT)
+    (limit,) = [row for row in document["limits"] if row["path"] == "offers[0].supply"]
+    assert (limit["value"], limit["limit"]) == (4, 4)
+
+
+def test_more_at_a_time_than_the_supply_is_found(of_two_sites):
+    document = copy.deepcopy(of_two_sites.document)
+    for row in document["fleet"]:
+        row["running"][row["running"].index(0)] = 4
+    first, second = (row["running"] for row in document["fleet"])
+    assert max(map(sum, zip(first, second, strict=True))) == 8
+    assert any("offers[0].supply" in str(found) for found in verify_plan(Plan(document)))

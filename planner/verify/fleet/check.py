@@ -52,7 +52,8 @@ def _check_row(plan: CheckedPlan, path: str, row: Row, networks: Networks) -> No
         _put_on_network(plan, row, holding, networks)
     for window in holding.windows:
         plan.held[key][window] += row["count"]
-    for t, running in enumerate(running_in(plan, path, row, holding)):
+    plan.running_by_row.append(running_in(plan, path, row, holding))
+    for t, running in enumerate(plan.running_by_row[-1]):
         plan.running[key][t] += running
     plan.at_most(
         path,

@@ -35,6 +35,16 @@ class HourlyData:
         found: Bools = self.holding & counted
         return found
 
+    def supplies(self, covers: Bools, limits: int, member: Ints) -> Bools:
+        """[S]: supplies of which several holdings that are counted by slot take at a time, so that each slot has its own sum.
+
+        `covers` [U, V]: windows of the holdings. `member`: rows (supply, holding) of so many `limits`.
+        """
+        taken = np.zeros((limits, covers.shape[1]), dtype=np.int64)
+        np.add.at(taken, member[:, 0], (covers & self.holding[:, None])[member[:, 1]])
+        found: Bools = taken.max(axis=1, initial=0) > 1
+        return found
+
     def without_starts(self) -> HourlyData:
         """Return the same holdings with starts that are free and bind for one slot."""
         return replace(self, start_cost={}, least_slots=np.ones_like(self.least_slots))
