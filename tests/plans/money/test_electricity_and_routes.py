@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +134,41 @@ def plant_kg(plan: Document) -> float:
 
 SITE_KG = 318 * CHIPS * 3 / 5
 
+NIGHT_PRICE, EVENING_PRICE = 0.05, 0.5  # USD/kWh, the second from 17 to 20 local time
+TARIFF = {
+    "name": "evening", "text": {"region": "Virginia", "currency": "USD", "status": "complete", "bands": [
+        [list(range(1, 13)), "all", begin, end, name, f"price_{name}"] for begin, end, name in ((0, 17, "v"), (17, 20, "p"), (20, 24, "v"))
+    ]},
+    "figures": {
+        "price_v": {"value": NIGHT_PRICE, "unit": "USD/kWh", "note": "test"}, "price_p": {"value": EVENING_PRICE, "unit": "USD/kWh", "note": "test"},
+    },
+}  # fmt: skip
+
+
+def evening(start: str) -> dict[str, Any]:
+    """Ask for demand by local hour where electricity is priced by local hour, and clocks move."""
+    asked = owned_question(3, {}, catalog={"tariffs": [TARIFF]})
+    asked["horizon"]["start"] = start
+    asked["workloads"][0]["demand"] = {"requests_per_s": 5, "profile": [7 if 17 <= h < 20 else 0.01 for h in range(24)]}
+    del asked["sites"][0]["electricity_price"]
+    asked["sites"][0]["tariff"] = "evening"
+    return asked
+
+
+def in_winter() -> dict[str, Any]:
+    return evening("2027-01-01")
+
+
+def in_summer() -> dict[str, Any]:
+    return evening("2027-07-01")
+
+
+def of_tariff(plan: Document, behind: int) -> float:
+    """Energy of each hour at the price of its local hour, which is so many behind UTC."""
+    prices = [EVENING_PRICE if 17 <= (h - behind) % 24 < 20 else NIGHT_PRICE for h in range(24)]
+    return yearly(hourly(plan, "power_w"), prices) * W3
+
+
 UNIT, PER_GB, TOKEN_BYTES = 1000.0, 0.02, 4.0
 UPDATES = 12
 # Llama 3.1 8B in one byte each: attention and feed-forward of 32 layers, and two tables of 128,256 tokens.
@@ -185,6 +222,8 @@ SHEETS = [
     Sheet("demand charge with a battery", stored, lambda d: cost(d, "demand charge"), lambda d: peaks(d, "grid_w")),
     Sheet("round trip of a battery", stored, lambda d: sum(kw for _, kw in hourly(d, "discharge_w")), lambda d: 0.81 * sum(kw for _, kw in hourly(d, "charge_w"))),
     Sheet("least carbon", least_carbon, lambda d: d["objective"]["value"], lambda d: grid_kg(d) + plant_kg(d) + SITE_KG),
+    Sheet("tariff of a typical day in winter", in_winter, lambda d: cost(d, "energy"), lambda d: of_tariff(d, 5)),
+    Sheet("tariff of a typical day in summer", in_summer, lambda d: cost(d, "energy"), lambda d: of_tariff(d, 4)),
     Sheet("lines that are rented", far_away, lambda d: cost(d, "lines"), lambda d: units(d) * UNIT * 12 * W3),
     Sheet("answers over a line", far_away, lambda d: cost(d, "egress"), lambda d: traffic(5 * 100 * TOKEN_BYTES)),
     Sheet("telemetry", far_away, lambda d: cost(d, "telemetry"), lambda d: traffic(100e3 / 8)),
@@ -198,3 +237,18 @@ SHEETS = [
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.name)
 def test_an_amount_of_electricity_or_traffic_is_that_of_its_sheet(sheet):
     check(sheet)
+
+
+ELSEWHERE = {"environments": "planner/verify/test_reinforcement.py"}
+
+
+def test_every_component_of_a_cost_has_a_sheet():
+    """A component that is added needs a sheet here, or a test by hand that is named above."""
+    folder = Path(__file__).parent
+    sheets = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("test_*.py")))
+    words = json.loads((folder.parents[2] / "planner/messages/en/components.json").read_text(encoding="utf-8"))
+    names = {code.removeprefix("component.") for code in words if code.startswith("component.")}
+    assert len(names) > 20
+    assert {name for name in names if f'cost(d, "{name}"' not in sheets} == set(ELSEWHERE)
+    for name, place in ELSEWHERE.items():
+        assert f'["costs"]["{name}"]' in (folder.parents[1] / place).read_text(encoding="utf-8")
