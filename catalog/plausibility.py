@@ -81,6 +81,7 @@ _BY_FIGURE = {
     "nic_ports": Range(1, 1e6, whole=True),
     "pue": Range(1, 5, positive=True),
     "idle_fraction": Range(1e-6, 1),
+    **dict.fromkeys(("compute_share", "memory_share", "bandwidth_share"), Range(1e-3, 1, positive=True)),
 }  # fmt: skip
 FACTORS = {"constants": 10.0, "defaults": 1000.0}  # by which one may be moved either way
 

@@ -83,6 +83,9 @@ SYSTEMS = Schema(
             f"residual_{n}y": _one("1", f"share of the purchase price left at an age of {n} years") for n in range(1, 6)
         },
         "deploy_s": _one("s", "time to deploy"),
+        "compute_share": _one("1", "of a slice of one chip, such as MIG: its share of the chip's rates"),
+        "memory_share": _one("1", "of a slice of one chip: its share of the chip's memory"),
+        "bandwidth_share": _one("1", "of a slice of one chip: its share of the bandwidth of the chip's memory"),
         "sustained_fraction": _one("1", "share of the peak rate, or of the time, in use"),
         "latency_s": _one("s", "latency inside a rack"),
     },

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.figures import Figure
+from catalog.records import Record
 from catalog.units import show
 from planner.facts import Fact
 from planner.facts.ranges import Ratio, listed
 from planner.messages import Message
 
+SHARES = ("compute_share", "memory_share", "bandwidth_share")  # figures of a system that is a slice of one chip
 NEXT_PREFIX = 1000.0**0.5  # times the catalog's figure: beyond, a figure is nearer to the next prefix of its unit
 
 
@@ -32,6 +34,18 @@ SYSTEM: Mapping[str, Ratio] = {
 }
 """Ratios of a system by the code of their note: its power over that of its chips, network of a chip over its memory; the range is that of
 the catalog. Figures of the chip stand under "chip."."""
+
+
+def slice_of_several(path: str, system: Record) -> Fact | None:
+    """Refuse shares of a system with several chips: a slice is a part of one chip."""
+    shares = [name for name in SHARES if system.get(name) is not None]
+    chips = system.get("chips")
+    if not shares or chips is None or chips.number == 1:
+        return None
+    told = {"system": system.name, "share": shares[0], "chips": f"{chips.number:g}"}
+    return Fact(
+        path, Message.of("slice.of_several", **told), "NVIDIA, MIG User Guide: instances of one GPU", refuses=True
+    )
 
 
 def another_prefix(path: str, stated: Figure | None, shipped: Figure | None) -> Fact | None:

@@ -26,6 +26,7 @@ from planner.resolve.chip_rates import (
 )
 from planner.resolve.context import ResolveContext
 from planner.resolve.ledger import Ledger
+from planner.resolve.stack.slices import slice_of, sliced
 
 EARLY_EXIT = "early exit"  # component of cost: what is due on leaving a commitment
 
@@ -52,7 +53,13 @@ def assume_unmeasured_families(ledger: Ledger, systems: Mapping[str, SystemFacts
 
 
 def system_facts(record: Record, ledger: Ledger) -> SystemFacts:
-    """Resolve the figures of a system and its chip. Raises MissingFigure for one with neither a value nor an allowed default."""
+    """Resolve the figures of a system and its chip, or of a slice of a chip. Raises MissingFigure for one with neither a value nor an allowed default."""
+    whole, mine = _whole_facts(record, ledger), slice_of(record, ledger)
+    return whole if mine is None else sliced(whole, mine, record, ledger)
+
+
+def _whole_facts(record: Record, ledger: Ledger) -> SystemFacts:
+    """Resolve the figures of a system with whole chips."""
     name, chip = record.name, ledger.catalog.get("chips", record.words("chip"))
     chips = int(ledger.value("systems", name, "chips"))
     read: Read = lambda field: ledger.optional("chips", chip.name, field)

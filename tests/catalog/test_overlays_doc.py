@@ -1,4 +1,4 @@
-"""The examples of docs/overlays.md work as they are printed: a chip, a price, a tariff and two architectures of a user's own."""
+"""The examples of docs/overlays.md work as they are printed: a chip, a price, a slice, a tariff and two architectures of a user's own."""
 
 import copy
 import json
@@ -45,7 +45,7 @@ def changed(**keys):
 
 
 def test_every_block_of_the_document_is_tried():
-    assert DOCUMENT.count("```json") == len(FILES) == 4
+    assert DOCUMENT.count("```json") == len(FILES) == 5
 
 
 def test_the_examples_are_planned_and_the_plan_holds(plan, folder):
@@ -62,6 +62,14 @@ def test_the_users_chip_system_and_price_are_what_is_planned_with(folder):
     assert (system.chips, system.hbm_bytes, system.flop_per_s["fp8"], system.family) == (8, 96 * GIGA, 800e12, "ascend")
     assert system.power_w == 5400  # the spec's word counts before the folder's 6 kW
     assert [offer.prices["cn-guizhou"] for offer in problem.offers] == [1.1e6]
+
+
+def test_a_slice_has_half_the_memory_of_its_chip(folder):
+    offers = [{"system": "H100 3g.40gb", "how": "reserved", "price": "21 CNY/h"}]
+    system = facts(changed(offers=offers), folder).systems["H100 3g.40gb"]
+    whole = Catalog.load().get("chips", "H100 SXM5 80GB")
+    assert system.hbm_bytes == whole.value("driver_bytes") / 2 and system.chips == 1
+    assert system.flop_per_s["fp8"] == pytest.approx(whole.value("fp8_flop_per_s") * 0.4286)
 
 
 def test_the_tariff_is_paid_by_the_hour(folder):

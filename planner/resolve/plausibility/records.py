@@ -9,7 +9,7 @@ from catalog.errors import UnknownName
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.records import Record
 from planner.facts import Fact
-from planner.facts.hardware import CHIP, SYSTEM, another_prefix
+from planner.facts.hardware import CHIP, SYSTEM, another_prefix, slice_of_several
 from planner.facts.networks import SHAPES
 from planner.facts.ranges import Ratio, figures_of, unlike_others
 
@@ -35,6 +35,8 @@ def record_facts(catalog: Catalog, own: Mapping[Any, list[dict[str, Any]]], over
         if fact is not None:
             yield fact
     for (kind, name), path in stated.items():
+        if kind == "systems" and (several := slice_of_several(path, catalog.get(kind, name))) is not None:
+            yield several
         if kind in RATIOS:
             others = [_figures(shipped, kind, record) for record in shipped.records(kind)]
             mine = _figures(catalog, kind, catalog.get(kind, name))
