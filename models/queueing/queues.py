@@ -230,7 +230,7 @@ class _Shared:
     packed: Floats  # share of the service that adds up where several are served side by side
 
     def take(self, mask: Bools) -> _Shared:
-        """Pick engines; what is alike for all stays a number."""
+        """Pick engines; a figure alike for all stays a number."""
         parts = (getattr(self, f.name) for f in fields(self))
         return _Shared(*(np.broadcast_to(part, mask.shape)[mask] if part.ndim else part for part in parts))
 

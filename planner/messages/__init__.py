@@ -192,7 +192,7 @@ def translated(text: str, language: str) -> str:
 
 @cache
 def texts(language: str) -> dict[str, str]:
-    """Read the texts of a language by code; among them those of the catalog."""
+    """Read the texts of a language by code; among them the texts of the catalog."""
     found = dict(catalog_texts(language))
     for path in sorted((_HOME / language).glob("*.json")):
         found |= json.loads(path.read_text("utf-8"))
