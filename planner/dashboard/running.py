@@ -23,6 +23,7 @@ from planner.resolve.names import catalog_of
 from planner.resolve.systems import system_facts
 from planner.spec.document import read_document
 from planner.spec.model import parse_spec
+from planner.spec.old_keys import OF_CASES, with_new_keys
 
 MOST_CHIPS = 131_072
 POINT, WORKLOAD, CASE, OWN = "point", "workload", "case", "own"
@@ -122,7 +123,7 @@ def is_training(case: Mapping[str, Any]) -> bool:
 
 def changed(case: Mapping[str, Any], now: Settings) -> Document:
     """Change a case; on another system, number of chips or precision it keeps no layout, since another is best there."""
-    before, result = Settings.of(case), copy.deepcopy(dict(case))
+    before, result = Settings.of(case), copy.deepcopy(dict(with_new_keys(case, OF_CASES)[0]))
     if now == before:
         return result
     workload = result["workload"]
@@ -132,7 +133,7 @@ def changed(case: Mapping[str, Any], now: Settings) -> Document:
         workload.pop("kv_precision", None)
         result["system"], result["chips"] = now.system, now.chips
         if now.system != before.system:
-            result["fabric"] = "provider"
+            result["topology"] = "provider"
     workload["precision"] = [now.precision]
     if is_training(case):
         workload["sequence_tokens"], workload["batch_tokens"] = now.lengths[0], str(now.lengths[1])

@@ -28,6 +28,7 @@ from planner.estimate.serving_details import cache_tiers
 from planner.messages import Message
 from planner.problem.provenance import assumption_rows
 from planner.spec.base import problems_of
+from planner.spec.old_keys import OF_CASES, in_written_keys, with_new_keys
 from planner.spec.quantities import is_purchase, offer_price
 from planner.spec.serving import HBM, CacheTier, PrefixSharing
 from planner.spec.stack.kv_tiers import TierOffer
@@ -209,9 +210,10 @@ def kv_tiers(
 def resolve_study(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> TierStudy:
     """Check a case and price its tiers. Raises SpecError with all problems at once."""
     try:
-        case = KvTiersCase.model_validate(document)
+        today, renamed = with_new_keys(document, OF_CASES)
+        case = KvTiersCase.model_validate(today)
     except ValidationError as error:
-        raise SpecError(problems_of(error, KvTiersCase)) from None
+        raise SpecError(in_written_keys(problems_of(error, KvTiersCase), renamed)) from None
     workload, block = case.workload, case.kv_tiers
     problems = []
     if not isinstance(workload, Serving):

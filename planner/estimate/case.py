@@ -37,6 +37,7 @@ from planner.estimate.power import PowerCap, training_draw
 from planner.evaluate.layouts import TrainingSetup, interval_of, recipe_of
 from planner.evaluate.serving_layouts import domain_of
 from planner.facts import Fact
+from planner.facts.names import old_key
 from planner.messages import Message, listed
 from planner.problem.batches import nearest_batch
 from planner.problem.constants import ModelConstants
@@ -56,6 +57,7 @@ from planner.resolve.systems import network_ports, system_facts
 from planner.resolve.workloads import assume_batch
 from planner.spec.base import problems_of
 from planner.spec.fabrics import PROVIDER
+from planner.spec.old_keys import OF_CASES, in_written_keys, with_new_keys
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.stack.case import Case
 from planner.spec.workloads import Serving, Training
@@ -81,7 +83,7 @@ class CaseFacts:
         """Return what the network between systems gives a chip."""
         if self.plant is not None:
             return scaleout_of(self.plant)
-        return ScaleOut(0.0 if self.case.fabric == "scale-up" else self.system.nic_bytes_per_s)
+        return ScaleOut(0.0 if self.case.topology == "scale-up" else self.system.nic_bytes_per_s)
 
     @property
     def serving(self) -> ServingFacts:
@@ -118,6 +120,16 @@ def resolve_case(
 
     `catalog`: the one with these overlays, records and overrides, where it is read already.
     """
+    document, renamed = with_new_keys(document, OF_CASES)
+    try:
+        facts = _resolved(document, overlays, catalog)
+    except SpecError as error:
+        raise SpecError(in_written_keys(error.problems, renamed)) from None
+    return replace(facts, notes=(*facts.notes, *(old_key(key.path, key.new) for key in renamed)))
+
+
+def _resolved(document: Mapping[str, Any], overlays: Sequence[Path], catalog: Catalog | None) -> CaseFacts:
+    """Check and resolve a case that has today's keys."""
     problems: list[Issue] = []
     case = None
     try:
@@ -244,7 +256,7 @@ def _names(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """List (path, kind of record, name) of every name given as text, in a case that need not be valid otherwise."""
     places = {
         "system": "systems",
-        "network": "fabrics",
+        "fabric": "fabrics",
         "workload.architecture": "architectures",
         "workload.reward": "architectures",
         "workload.critic": "architectures",
@@ -268,31 +280,31 @@ def _serves(document: Mapping[str, Any]) -> bool:
 def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) -> Plant | None:
     """Build the network between the systems of a case; None where they need none, or use the provider's."""
     systems = case.chips // system.chips
-    if case.fabric == PROVIDER or systems < 2:
+    if case.topology == PROVIDER or systems < 2:
         return None
-    if case.fabric == "scale-up":
+    if case.topology == "scale-up":
         raise SpecError(
             [
                 Issue(
-                    "fabric",
+                    "topology",
                     Message.of("estimate.needs_fabric_between_its_systems", system=system.name, count=systems).text(),
                 )
             ]
         )
     if not system.nic_bytes_per_s:
-        raise SpecError([Issue("fabric", Message.of("estimate.has_no_network_ports_on", system=system.name).text())])
-    parts = network_ports(catalog.get("fabrics", case.network), ledger)
-    plant = plant_of(case.fabric, systems, system, parts)
+        raise SpecError([Issue("topology", Message.of("estimate.has_no_network_ports_on", system=system.name).text())])
+    parts = network_ports(catalog.get("fabrics", case.fabric), ledger)
+    plant = plant_of(case.topology, systems, system, parts)
     if plant is None or not bool(whole_network(plant, systems, parts).holds):
-        most = largest_of(case.fabric, system, parts)
+        most = largest_of(case.topology, system, parts)
         raise SpecError(
             [
                 Issue(
-                    "fabric",
+                    "topology",
                     Message.of(
                         "estimate.of_joins_at_most_and",
-                        fabric=case.fabric,
-                        system=case.network,
+                        fabric=case.topology,
+                        system=case.fabric,
                         most=f"{most:,.0f}",
                         unit=system.name,
                         given=systems,

@@ -1,21 +1,27 @@
-"""Keys of a spec under the names that earlier releases gave them: read as today's, named in a note on the plan."""
+"""Keys of a spec or a case under the names that earlier releases gave them: read as today's, named in a note on the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from planner.errors import Issue, path_text
+from planner.spec.fabrics import PATTERN, PROVIDER
 
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """A key of the blocks at `place`; "*" stands for each entry of a list."""
+    """A key of the blocks at `place`; "*" stands for each entry of a list, and an empty place for the document.
+
+    `is_old` tells whether a block means the old key, where today's keys have another one of this name.
+    """
 
     place: str
     old: str
     new: str
+    is_old: Callable[[Mapping[str, Any]], bool] = lambda block: True
 
 
 RENAMINGS = (
@@ -26,6 +32,16 @@ RENAMINGS = (
 )
 
 
+def _names_a_topology(case: Mapping[str, Any]) -> bool:
+    """Tell whether the `fabric` of a case is a topology: a record of the catalog stood beside it as `network`, or it has a topology's name."""
+    value = case["fabric"]
+    return "network" in case or value == PROVIDER or not isinstance(value, str) or bool(re.fullmatch(PATTERN, value))
+
+
+OF_CASES = (Renaming("", "fabric", "topology", _names_a_topology), Renaming("", "network", "fabric"))
+"""Keys of cases: they called the topology a fabric, and the fabric a network."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Renamed:
     """A key of a document under its old name; `path`: where it stands, `new`: today's path."""
@@ -34,13 +50,15 @@ class Renamed:
     new: str
 
 
-def with_new_keys(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[Renamed, ...]]:
+def with_new_keys(
+    document: Mapping[str, Any], renamings: Sequence[Renaming] = RENAMINGS
+) -> tuple[Mapping[str, Any], tuple[Renamed, ...]]:
     """Copy a document with today's keys, and list those that were renamed; one beside its own new name stays, for the parser to refuse."""
     found: list[Renamed] = []
-    for renaming in RENAMINGS:
-        for place in _places(document, renaming.place.split(".")):
+    for renaming in renamings:
+        for place in _places(document, renaming.place.split(".") if renaming.place else ()):
             block = _at(document, place)
-            if renaming.old in block and renaming.new not in block:
+            if renaming.old in block and renaming.new not in block and renaming.is_old(block):
                 found.append(Renamed(path_text((*place, renaming.old)), path_text((*place, renaming.new))))
                 renamed = {renaming.new if key == renaming.old else key: value for key, value in block.items()}
                 document = _replaced(document, place, renamed)

@@ -20,8 +20,8 @@ COLLECTIVES = {
     },
     "system": "Atlas 800T A2",
     "chips": 64,
-    "fabric": "rail-optimised",
-    "network": "RoCE v2 400G",
+    "topology": "rail-optimised",
+    "fabric": "RoCE v2 400G",
     "layout": {"tp": 1, "pp": 1, "dp": 64, "ep": 64},
     "load": {"concurrency": 2048},
 }

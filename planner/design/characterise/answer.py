@@ -22,6 +22,7 @@ from planner.estimate.limits import SearchLimits
 from planner.report.words import amount
 from planner.resolve.names import catalog_of
 from planner.spec.model import parse_spec
+from planner.spec.old_keys import OF_CASES, with_new_keys
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Training
 
@@ -58,7 +59,8 @@ def _of_case(
 ) -> tuple[list[dict[str, Any]], str]:
     facts = resolve_case(document, overlays)
     catalog = facts.ledger.catalog
-    plain = {name: value for name, value in document.items() if name in ("workload", "fabric", "network")}
+    today, _ = with_new_keys(document, OF_CASES)
+    plain = {name: value for name, value in today.items() if name in ("workload", "topology", "fabric")}
     return [_characterised("workload", plain, catalog, catalog.names("systems"), limits)], catalog.digest
 
 

@@ -15,6 +15,7 @@ from planner.errors import Issue, SpecError
 from planner.estimate.case import CaseFacts, resolve_case
 from planner.messages import Message
 from planner.spec.base import problems_of
+from planner.spec.old_keys import OF_CASES, in_written_keys, with_new_keys
 from planner.spec.stack.codesign import AS_NAMED, SHARES, Attention, Codesign, CodesignCase, Experts
 from planner.spec.workloads import Precision, Serving
 
@@ -95,25 +96,26 @@ def by_changes(space: Space) -> list[int]:
 
 
 def _parsed(document: Mapping[str, Any]) -> CodesignCase:
+    today, renamed = with_new_keys(document, OF_CASES)
     try:
-        case = CodesignCase.model_validate(document)
+        case = CodesignCase.model_validate(today)
     except ValidationError as error:
-        raise SpecError(problems_of(error, CodesignCase)) from None
+        raise SpecError(in_written_keys(problems_of(error, CodesignCase), renamed)) from None
     problems = []
     if not isinstance(case.workload, Serving):
-        problems.append(Issue("workload.kind", 'co-design compares serving; expected "serving"'))
+        problems.append(Issue("workload.kind", Message.of("codesign.serving_only").text()))
     elif case.workload.disaggregation == "always":
-        problems.append(Issue("workload.disaggregation", 'co-design compares single pools; expected "never"'))
+        problems.append(Issue("workload.disaggregation", Message.of("codesign.single_pools").text()))
     if isinstance(case.workload, Serving):
         problems += [
-            Issue(f"workload.{name}", "is not part of co-design; remove it")
+            Issue(f"workload.{name}", Message.of("codesign.not_part").text())
             for name in ("session", "media", "kv_precision")
             if getattr(case.workload, name) is not None
         ]
     if case.load is not None and (case.load.requests_per_s or case.load.concurrency):
-        problems.append(Issue("load", 'co-design compares chips at their most; expected "max"'))
+        problems.append(Issue("load", Message.of("codesign.most_load").text()))
     problems += [
-        Issue(name, "is not part of co-design; remove it")
+        Issue(name, Message.of("codesign.not_part").text())
         for name in ("pools", "power_cap", "rollout_chips")
         if getattr(case, name) is not None
     ]
@@ -138,11 +140,14 @@ def _chips(document: Mapping[str, Any], case: CodesignCase, overlays: Sequence[P
             )
         except SpecError as error:
             problems += [
-                replace(p, path=path + p.path) if p.path in ("system", "chips", "fabric") else p for p in error.problems
+                replace(p, path=path + p.path) if p.path in ("system", "chips", "topology", "fabric") else p
+                for p in error.problems
             ]
             continue
         if any(facts.system.name == other.system.name for other in found):
-            problems.append(Issue(f"{path}system", f"{facts.system.name} is compared already; remove it"))
+            problems.append(
+                Issue(f"{path}system", Message.of("codesign.compared_already", system=facts.system.name).text())
+            )
         found.append(facts)
     if problems:
         raise SpecError(problems)

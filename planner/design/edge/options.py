@@ -172,7 +172,7 @@ def _facts(catalog: Catalog, workload: Mapping[str, Any], system: str, left_s: f
     if left_s is not None and left_s > MILLI:
         plain["slo"] = {"e2e": {"p95": f"{left_s:.9f} s"}}
     chips = int(catalog.get("systems", system).figure("chips").number) if catalog.has("systems", system) else 1
-    return resolve_case({"workload": plain, "system": system, "chips": chips, "fabric": "provider"}, catalog=catalog)
+    return resolve_case({"workload": plain, "system": system, "chips": chips, "topology": "provider"}, catalog=catalog)
 
 
 def _on_device(t: int, task: Task, fleet: DeviceFleet, facts: CaseFacts) -> Option:

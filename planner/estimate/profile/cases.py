@@ -81,7 +81,7 @@ def _case_of(
         "workload": inner,
         "system": first["system"],
         "chips": chips,
-        "fabric": first["topology"] or PROVIDER,
+        "topology": first["topology"] or PROVIDER,
     }
     if point.get("power_cap") is not None:
         case["power_cap"] = point["power_cap"]
@@ -138,6 +138,6 @@ def workloads_of(document: Mapping[str, Any], catalog: Catalog) -> Iterator[tupl
                     "workload": inner,
                     "system": system.name,
                     "chips": int(system.figure("chips").number),
-                    "fabric": PROVIDER,
+                    "topology": PROVIDER,
                 },
             )

@@ -111,9 +111,9 @@ class Case(Block):
     workload: Annotated[CaseServing | Training | CaseReinforcement, Field(discriminator="kind")]
     system: Name
     chips: Annotated[int, Field(ge=1, le=4_194_304)]
-    fabric: AnyFabric = "rail-optimised"
-    """Design of the network between the systems; "provider" for a rented one at the full rate of the NICs."""
-    network: Name = "InfiniBand NDR"
+    topology: AnyFabric = "rail-optimised"
+    """Topology of the network between the systems; "provider" for a rented one at the full rate of the NICs."""
+    fabric: Name = "InfiniBand NDR"
     """A fabric of the catalog, for the ports of its switches."""
     power_cap: Annotated[Real, Field(ge=0.3, lt=1)] | None = None
     """Share of nameplate that the systems may draw, at the lower speed of measured curves, as `power_caps` of a site; none if omitted."""

@@ -16,7 +16,7 @@ WORKLOAD = {
     "name": "small", "kind": "training", "architecture": "Qwen3-8B", "tokens": "100B", "deadline": "30 d",
     "sequence_tokens": 4096, "batch_tokens": "1048576", "precision": ["bf16"],
 }  # fmt: skip
-CASE = {"workload": WORKLOAD, "system": "DGX H100", "chips": 16, "fabric": "rail-optimised"}
+CASE = {"workload": WORKLOAD, "system": "DGX H100", "chips": 16, "topology": "rail-optimised"}
 
 
 def written(tmp_path, document) -> str:
@@ -66,7 +66,7 @@ def test_a_fixed_layout_is_the_only_one():
     [
         ({"chips": 12}, "chips"),
         ({"system": "DGX H1000"}, "system"),
-        ({"fabric": "scale-up"}, "fabric"),
+        ({"topology": "scale-up"}, "topology"),
         ({"layout": {"tp": 3, "dp": 8}}, "layout"),
         ({"layout": {"tq": 2}}, "layout.tq"),
         ({"layout": {"tp": 0}}, "layout.tp"),

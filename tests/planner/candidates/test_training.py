@@ -43,7 +43,7 @@ def cases(draw):
             "batch_tokens": sequence * draw(st.sampled_from([64, 128, 384, 512, 1024])),
             "precision": ["bf16"],
         },
-        "system": system, "fabric": "provider", "chips": per_system * draw(st.sampled_from([1, 2, 4, 6, 8, 16, 32, 48, 64])),
+        "system": system, "topology": "provider", "chips": per_system * draw(st.sampled_from([1, 2, 4, 6, 8, 16, 32, 48, 64])),
     }  # fmt: skip
 
 

@@ -55,7 +55,7 @@ TRAINING = {
     },
     "system": "DGX H100",
     "chips": 64,
-    "fabric": "provider",
+    "topology": "provider",
 }
 CHARTS = (interactivity_chart, roofline_chart, gap_chart, memory_chart, layouts_chart)
 

@@ -118,7 +118,7 @@ def test_a_refusal_names_every_rule_that_is_broken():
     for words in ("tp must divide the 128 attention heads", "ep must be tp x dp", "divide it where tp x dp is larger"):
         assert words in problem.message
     with pytest.raises(SpecError, match="need a network"):
-        estimate({**CASE, **DECODE, "chips": 8, "fabric": "scale-up"} | {"pools": None, "layout": {"dp": 16}})
+        estimate({**CASE, **DECODE, "chips": 8, "topology": "scale-up"} | {"pools": None, "layout": {"dp": 16}})
 
 
 def test_batches_reach_what_many_ranks_hold():
@@ -130,7 +130,7 @@ def test_batches_reach_what_many_ranks_hold():
 
 
 def test_decode_over_a_rack_runs_far_more_than_ninety_requests_per_rank():
-    case = copy.deepcopy(CASE) | {"system": "GB200 NVL72", "chips": 144, "fabric": "fat-tree", "pools": "best"}
+    case = copy.deepcopy(CASE) | {"system": "GB200 NVL72", "chips": 144, "topology": "fat-tree", "pools": "best"}
     case["workload"]["lengths"]["output"] = 2000
     found = estimate(case)
     assert found.answer is not None, found.reason

@@ -28,7 +28,7 @@ def answer(
             "kind": "serving", "architecture": architecture, "lengths": {"input": 259, "output": 226}, "precision": [precision],
             "disaggregation": "never",
         },
-        "system": system, "chips": chips, "layout": {"tp": tp}, "load": {"concurrency": clients}, "fabric": "provider",
+        "system": system, "chips": chips, "layout": {"tp": tp}, "load": {"concurrency": clients}, "topology": "provider",
     })  # fmt: skip
     assert found.answer is not None, found.reason
     return found.answer

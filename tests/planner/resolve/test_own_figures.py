@@ -129,7 +129,7 @@ def test_an_estimate_says_so_first(tmp_path):
 def test_an_estimate_of_training_does_too(tmp_path):
     case = {
         "workload": {"kind": "training", "name": "run", "deadline": "60 d", "architecture": "Llama-3.1-8B", "tokens": 1e9, "sequence_tokens": 4096, "batch_tokens": 524288, "precision": ["bf16"]},
-        "system": "DGX H100", "chips": 8, "fabric": "scale-up",
+        "system": "DGX H100", "chips": 8, "topology": "scale-up",
     }  # fmt: skip
     found = estimate(case, [overlay(tmp_path / "own", "H100 SXM5 80GB", "fp8")]).answer
     assert found and codes(found["notes"]) == ["own.other_precision"]
