@@ -63,7 +63,7 @@ def benchmark_cells(path: Path, columns: Collection[str]) -> list[dict[str, str]
             problems.append(
                 Issue(
                     f"{path} result {i + 1}",
-                    Message.of("calibration.expected_benchmark_result_with_one", names=", ".join(FIGURES)).text(),
+                    Message.of("calibration.no_benchmark_result", names=", ".join(FIGURES)).text(),
                 )
             )
             continue
@@ -87,9 +87,7 @@ def _objects(path: Path) -> list[Any]:
         except json.JSONDecodeError:
             found = [json.loads(line) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
-        raise SpecError(
-            [Issue(str(path), Message.of("calibration.not_json_in_utf_8", error=str(error)).text())]
-        ) from None
+        raise SpecError([Issue(str(path), Message.of("calibration.not_json", error=str(error)).text())]) from None
     try:
         found = [result for each in (found if isinstance(found, list) else [found]) for result in results_in(each)]
     except ValueError as error:

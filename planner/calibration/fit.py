@@ -127,7 +127,7 @@ def _nothing_to_fit(target: AnyTarget, reasons: Mapping[str, int] = {}) -> SpecE
         [
             Issue(
                 "measurements",
-                Message.of("calibration.no_row_that_may_be", count=metrics, grade=f"{grades}{why}").text(),
+                Message.of("calibration.no_row_of_grade", count=metrics, grade=f"{grades}{why}").text(),
             )
         ]
     )

@@ -132,13 +132,11 @@ def file_kind(path: Path) -> str:
         try:
             header = {name.strip() for name in next(csv.reader(file), ())}
         except (csv.Error, UnicodeDecodeError) as error:
-            raise SpecError(
-                [Issue(str(path), Message.of("calibration.not_csv_file_in_utf", error=str(error)).text())]
-            ) from None
+            raise SpecError([Issue(str(path), Message.of("calibration.not_csv", error=str(error)).text())]) from None
     known = {kind: len(header.intersection(columns.own)) for kind, columns in FILES.items()}
     if not any(known.values()):
         wanted = " or of ".join(f"{kind} ({', '.join(columns.own)})" for kind, columns in FILES.items())
-        raise SpecError([Issue(str(path), Message.of("calibration.no_column_of", names=wanted).text())])
+        raise SpecError([Issue(str(path), Message.of("calibration.columns_missing", names=wanted).text())])
     return max(known, key=known.__getitem__)
 
 
@@ -154,7 +152,7 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
         if name not in (*columns.text, *columns.numbers):
             known = close_matches(name, (*columns.text, *columns.numbers))
             problems.append(
-                Issue(f"--set {name}", Message.of("calibration.no_column_of_file", kind=kind, close=known).text())
+                Issue(f"--set {name}", Message.of("calibration.unknown_column", kind=kind, close=known).text())
             )
     if is_benchmark_file(path):
         for line, cells in enumerate(benchmark_cells(path, (*columns.text, *columns.numbers)), start=1):
@@ -178,7 +176,7 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
             for line, cells in enumerate(reader, start=2):
                 rows.append(_row(f"{path} line {line}", line, _filled(cells, further), columns, problems))
         except (csv.Error, UnicodeDecodeError) as error:
-            problems.append(Issue(str(path), Message.of("calibration.not_csv_file_in_utf", error=str(error)).text()))
+            problems.append(Issue(str(path), Message.of("calibration.not_csv", error=str(error)).text()))
     return _checked(rows, problems)
 
 

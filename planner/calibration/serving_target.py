@@ -108,6 +108,6 @@ SERVING = CalibrationTarget(
     at_other_rate=at_other_rate,
     data_weight=0.1,
     offset_words=Message.of(
-        "calibration.offset_of_with_on_at", metric="{3}", engine="{0}", chip="{1}", precision="{2}"
+        "calibration.offset_of_engine", metric="{3}", engine="{0}", chip="{1}", precision="{2}"
     ).text(),
 )

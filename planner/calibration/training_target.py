@@ -73,6 +73,6 @@ TRAINING = CalibrationTarget(
     interval_label=lambda m, metric: "moe" if m.experts else "dense",
     interval_labels=("dense", "moe"),
     offset_key=lambda m, metric: f"{kind_mark(m.row.kind)}|{m.chip}|{kind_of((), m.precision)}",
-    offset_words=Message.of("calibration.offset_of_at", chip="{1}", precision="{2}").text(),
+    offset_words=Message.of("calibration.offset_of_chip", chip="{1}", precision="{2}").text(),
     source_evenness=0.45,
 )

@@ -19,6 +19,7 @@ from planner.cli.options import (
 )
 from planner.cli.streams import print_out, standard_input
 from planner.exit_codes import USAGE
+from planner.messages import Message
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -71,11 +72,11 @@ def _batch(arguments: argparse.Namespace) -> int:
             found = output.match(lines)
             left, statuses = found.left, found.statuses
             if len(left) < len(lines):
-                say(f"{len(lines) - len(left)} of {len(lines)} lines are done already")
+                say(Message.of("progress.lines_done", done=len(lines) - len(left), all=len(lines)).text())
             if found.stale:
-                say(f"{found.stale} answers dropped: their specs have changed, or they stood twice")
+                say(Message.of("progress.answers_dropped", count=found.stale).text())
             if found.damaged:
-                say(f"{found.damaged} damaged lines dropped")
+                say(Message.of("progress.lines_damaged", count=found.damaged).text())
         write = output.write if output else print_out
         statuses |= batch.run(left, write, jobs=arguments.jobs, settings=settings, progress=say)
     return batch.exit_code(statuses)

@@ -112,7 +112,7 @@ def _validate(arguments: argparse.Namespace) -> int:
         write_out(arguments, text)
     if found.predicted:
         return OK
-    for line in (f"{file}: no row can be predicted", *reasons.splitlines(), FILL):
+    for line in (Message.of("cli.no_row_predicted", file=file).text(), *reasons.splitlines(), FILL):
         print(terminal(line), file=sys.stderr)
     return INVALID
 
@@ -156,7 +156,10 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         print_out("\n".join(filter(None, [*parts, *tables[1:]])))
     if not arguments.quiet:
         written = [*dict.fromkeys(each.written for each in probed), *found.written]
-        print(f"wrote {', '.join(map(str, written))}; use it with --catalog {arguments.output}", file=sys.stderr)
+        print(
+            Message.of("cli.overlay_written", files=", ".join(map(str, written)), folder=arguments.output).text(),
+            file=sys.stderr,
+        )
     return OK
 
 

@@ -59,7 +59,7 @@ def _layouts(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         write_out(arguments, as_json({**counts, "layouts": rows}))
         return said_if_left_out(counts)
-    heading = f"{counts['legal']:,} legal layouts, {counts['fitting']:,} fit in memory\n\n"
+    heading = Message.of("cli.layouts_counted", legal=f"{counts['legal']:,}", fitting=f"{counts['fitting']:,}").text()
     write_out(arguments, ("" if arguments.format == "csv" else heading) + rows_as(arguments.format, layout_table(rows)))
     return said_if_left_out(counts)
 
@@ -70,9 +70,7 @@ def _splits(arguments: argparse.Namespace, facts: CaseFacts) -> int:
     from planner.estimate.reinforcement import nothing_fits, ranked_splits, split_rows, split_table
 
     if arguments.best < 1:
-        raise SpecError(
-            [Issue("--best", Message.of("estimate.expected_at_least_1_layout", given=arguments.best).text())]
-        )
+        raise SpecError([Issue("--best", Message.of("estimate.layouts_to_print", given=arguments.best).text())])
     splits = ranked_splits(facts)
     if not splits:
         print(terminal(nothing_fits(facts)), file=sys.stderr)
@@ -81,7 +79,7 @@ def _splits(arguments: argparse.Namespace, facts: CaseFacts) -> int:
     if arguments.format == "json":
         write_out(arguments, as_json({"fitting": len(splits), "splits": rows}))
         return OK
-    heading = f"{len(splits):,} splits and ways to run fit\n\n"
+    heading = Message.of("cli.splits_counted", count=f"{len(splits):,}").text()
     write_out(arguments, ("" if arguments.format == "csv" else heading) + rows_as(arguments.format, split_table(rows)))
     return OK
 

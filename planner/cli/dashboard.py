@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from planner.exit_codes import OK, USAGE
+from planner.messages import Message
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -42,7 +43,7 @@ def _port(text: str) -> int:
     """Parse the number of a port."""
     port = int(text)
     if not 1 <= port <= MOST_PORT:
-        raise argparse.ArgumentTypeError(f"expected a port from 1 to {MOST_PORT}")
+        raise argparse.ArgumentTypeError(Message.of("cli.port_expected", most=str(MOST_PORT)).text())
     return port
 
 

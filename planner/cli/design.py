@@ -81,9 +81,12 @@ def _codesign(arguments: argparse.Namespace) -> int:
         print(terminal(found.reason), file=sys.stderr)
         return INFEASIBLE
     document = found.document
-    head = (
-        f"{counted(document['variants'], 'variant')}, {document['running']:,} run within the limits; {document['note']}"
-    )
+    head = Message.of(
+        "cli.variants_counted",
+        variants=counted(document["variants"], "variant"),
+        running=f"{document['running']:,}",
+        note=document["note"],
+    ).text()
     _write(arguments, document, found.rows, head, lambda: sections(document, arguments.best))
     return said_if_left_out(document)
 
@@ -104,11 +107,20 @@ def _kv_tiers(arguments: argparse.Namespace) -> int:
 
     found = kv_tiers(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found["chosen"] is None:
-        print(terminal("nothing fits: no combination of sizes carries a request within the limits"), file=sys.stderr)
+        print(terminal(Message.of("cli.no_sizes_fit").text()), file=sys.stderr)
         return INFEASIBLE
     factor = found["throughput_factor"]
-    gain = "HBM only carries no request" if factor is None else f"{factor:.2f} times the requests of HBM only"
-    head = f"{counted(found['combinations'], 'combination')} of sizes, {found['evaluated']:,} evaluated; {gain}"
+    gain = (
+        Message.of("cli.hbm_carries_nothing").text()
+        if factor is None
+        else Message.of("cli.factor_over_hbm", factor=f"{factor:.2f}").text()
+    )
+    head = Message.of(
+        "cli.sizes_counted",
+        combinations=counted(found["combinations"], "combination"),
+        evaluated=f"{found['evaluated']:,}",
+        gain=gain,
+    ).text()
     _write(arguments, found, found["tiers"], head, lambda: sections(found))
     return said_if_left_out(found)
 

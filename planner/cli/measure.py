@@ -55,7 +55,7 @@ def _measure(arguments: argparse.Namespace) -> int:
             Issue(
                 "--scenarios",
                 Message.of(
-                    "cli.expected_to_got", least=FEWEST_SCENARIOS, most=MOST_SCENARIOS, given=arguments.scenarios
+                    "cli.number_out_of_range", least=FEWEST_SCENARIOS, most=MOST_SCENARIOS, given=arguments.scenarios
                 ).text(),
             )
         )

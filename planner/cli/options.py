@@ -120,7 +120,7 @@ def positive_count(text: str) -> int:
     """Parse a number of processes."""
     count = int(text)
     if not 1 <= count <= MAX_PROCESSES:
-        raise argparse.ArgumentTypeError(f"expected a number of processes from 1 to {MAX_PROCESSES}")
+        raise argparse.ArgumentTypeError(Message.of("cli.processes_expected", most=MAX_PROCESSES).text())
     return count
 
 

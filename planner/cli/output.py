@@ -15,6 +15,7 @@ from planner.cli.streams import check_standard_output, print_out
 from planner.escape import terminal
 from planner.exit_codes import LIMIT, OK
 from planner.files import check_folder, check_writable, write_file
+from planner.messages import Message
 from planner.plan import Plan
 
 PAGE_COLUMNS = 100  # columns of a page that is not printed on a terminal
@@ -39,9 +40,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     elif may_be_folder:
         check_folder(output)
     else:
-        raise IsADirectoryError(
-            None, "is a folder; only `plan` and `show` with --format csv write one, name a file", output
-        )
+        raise IsADirectoryError(None, Message.of("cli.is_a_folder").text(), output)
     for name in ("chart", "rows"):
         if path := getattr(arguments, name, None):
             check_writable(path)

@@ -19,7 +19,7 @@ from planner.cli.streams import STANDARD_INPUT, standard_input
 from planner.errors import BrokenPlanError
 from planner.escape import terminal
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK, USAGE
-from planner.messages import with_codes
+from planner.messages import Message, with_codes
 from planner.plan import Plan, load_plan, parse_plan
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         )
     except BrokenPlanError as error:
         for finding in error.findings:
-            print(f"bug: the plan fails its own verification: {terminal(str(finding))}", file=sys.stderr)
+            print(Message.of("cli.bug", finding=terminal(str(finding))).text(), file=sys.stderr)
         return BUG
     _print_plan(arguments, plan)
     if plan.status == "unbounded":
@@ -172,17 +172,15 @@ def _verify(arguments: argparse.Namespace) -> int:
 def _verification_lines(plan: Plan, found: Verification) -> list[str]:
     """Write what the checks of a plan found, and what they took as stated."""
     if not found.holds:
-        lines = ["the plan does not hold:", *(f"  {terminal(str(finding))}" for finding in found.findings)]
+        lines = [Message.of("cli.plan_broken").text(), *(f"  {terminal(str(finding))}" for finding in found.findings)]
     elif plan.has_answer:
-        lines = ["the plan holds: every limit and every amount was computed again"]
+        lines = [Message.of("cli.plan_holds").text()]
     elif found.proof is not None:
-        lines = [
-            f"there is no plan: the systems on offer cannot do {found.proof}, even at the peak rate of their chips"
-        ]
+        lines = [Message.of("cli.no_plan_proven", work=found.proof).text()]
     else:
-        lines = [f"nothing contradicts the plan, which says that there is no answer: {plan.status}"]
+        lines = [Message.of("cli.no_answer_stands", status=plan.status).text()]
     return [
         *lines,
-        "not computed again:",
+        Message.of("cli.not_computed_again").text(),
         *(terminal(f"  {', '.join(paths)}: {why}") for why, paths in found.by_reason().items()),
     ]

@@ -56,7 +56,7 @@ def _robust(arguments: argparse.Namespace) -> int:
     if not plan.has_answer:
         raise SpecError([Issue(arguments.plan, Message.of("option.no_plan_to_test").text())])
     if not 1 <= arguments.scenarios <= MAX_SCENARIOS:
-        words = Message.of("cli.expected_to_got", least=1, most=MAX_SCENARIOS, given=arguments.scenarios).text()
+        words = Message.of("cli.number_out_of_range", least=1, most=MAX_SCENARIOS, given=arguments.scenarios).text()
         raise SpecError([Issue("--scenarios", words)])
     spec = parse_spec(plan.document["spec"])
     if spec.robust is None:  # prices that were chosen by their level stay there

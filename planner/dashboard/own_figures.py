@@ -50,7 +50,7 @@ def overlay_edits(document: Mapping[str, Any], files: Sequence[tuple[str, bytes]
                 problems.append(
                     Issue(
                         f"{name}: {kind}",
-                        Message.of("dashboard.expected_list_of_records_with", kinds=", ".join(SCHEMAS)).text(),
+                        Message.of("dashboard.records_expected", kinds=", ".join(SCHEMAS)).text(),
                     )
                 )
                 continue
@@ -124,20 +124,16 @@ def _override(
         known = shipped_catalog().get(kind, name).name
     except (UnknownName, CatalogError):
         remedy = (
-            Message.of("dashboard.state_price_at_offer_of").text()
+            Message.of("dashboard.price_at_offer").text()
             if kind == "offers"
-            else Message.of("dashboard.name_file_with_catalog_on").text()
+            else Message.of("dashboard.catalog_by_command_line").text()
         )
-        return [
-            Issue(f"{file}: {kind}/{name}", Message.of("dashboard.spec_cannot_hold_new_record", remedy=remedy).text())
-        ]
+        return [Issue(f"{file}: {kind}/{name}", Message.of("dashboard.no_new_record", remedy=remedy).text())]
     problems = []
     for key, stated in (record.get("figures") or {}).items():
         entry = dict(stated) if isinstance(stated, Mapping) else {"value": stated}
         if "/" in key:
-            problems.append(
-                Issue(f"{file}: {kind}/{name}/{key}", Message.of("dashboard.name_of_figure_must_not").text())
-            )
+            problems.append(Issue(f"{file}: {kind}/{name}/{key}", Message.of("dashboard.slash_in_name").text()))
             continue
         unit = str(entry.get("unit") or "1")
         found = {

@@ -82,7 +82,7 @@ def read_case(name: str, content: bytes) -> Choice:
     document = read_document(content)
     workload = document.get("workload")
     if not isinstance(workload, dict) or workload.get("kind") not in KINDS:
-        raise SpecError([Issue("workload.kind", Message.of("dashboard.expected_case_of_serving_or").text())])
+        raise SpecError([Issue("workload.kind", Message.of("dashboard.case_expected").text())])
     return Choice(OWN, name, document)
 
 

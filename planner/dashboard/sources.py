@@ -59,9 +59,7 @@ def _text_of(name: str) -> bytes:
 def example(name: str) -> dict[str, Any]:
     """Read the spec of an example. Raises SpecError for a name that none has."""
     if name not in examples():
-        raise SpecError(
-            [Issue("base", Message.of("dashboard.there_is_no_example_of", names=", ".join(examples())).text())]
-        )
+        raise SpecError([Issue("base", Message.of("dashboard.unknown_example", names=", ".join(examples())).text())])
     return read_document(_text_of(name))
 
 
@@ -81,7 +79,7 @@ def read_upload(files: Sequence[tuple[str, bytes]], at_hand: Mapping[str, Any]) 
     others = [(name, content) for name, content in files if name not in tables]
     if len(others) > 1:
         names = ", ".join(name for name, _ in others)
-        raise SpecError([Issue("", Message.of("dashboard.expected_one_spec_or_plan", names=names).text())])
+        raise SpecError([Issue("", Message.of("dashboard.one_file_expected", names=names).text())])
     document, plan = dict(at_hand), None
     if others:
         document = read_document(others[0][1])
@@ -99,7 +97,7 @@ def _with_tables(document: dict[str, Any], tables: Mapping[str, bytes]) -> dict[
     problems, found = [], {}
     for file, content in tables.items():
         if file not in named:
-            words = Message.of("dashboard.no_site_names_it_write", file=file).text()
+            words = Message.of("dashboard.file_of_no_site", file=file).text()
             problems.append(Issue(file, words))
             continue
         for path, name, zone in named[file]:

@@ -150,9 +150,7 @@ def _routed(tiers: Mapping[str, Any]) -> str:
 def _only(facts: CaseFacts, kind: str, *names: str) -> None:
     """Raise SpecError where a case states fields that mean nothing for its kind of workload."""
     if given := [name for name in names if getattr(facts.case, name) is not None]:
-        raise SpecError(
-            Issue(name, Message.of("estimate.belongs_to_cases_remove_it", kind=kind).text()) for name in given
-        )
+        raise SpecError(Issue(name, Message.of("estimate.key_of_another_kind", kind=kind).text()) for name in given)
 
 
 # -- for people --------------------------------------------------------------------------------------------------------

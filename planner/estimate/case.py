@@ -231,7 +231,7 @@ def _learning(case: Case, architectures: Mapping[str, Architecture], ledger: Led
     if not isinstance(case.workload, Reinforcement):
         return None
     if case.power_cap is not None:
-        raise SpecError([Issue("power_cap", Message.of("estimate.is_not_predicted_for_reinforcement").text())])
+        raise SpecError([Issue("power_cap", Message.of("estimate.not_for_reinforcement").text())])
     reward, critic = (architectures.get(f"workload.{name}") for name in ("reward", "critic"))
     return reinforcement_facts(
         ledger, "workload", case.workload, architectures["workload.architecture"], reward, critic
@@ -287,12 +287,12 @@ def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) ->
             [
                 Issue(
                     "topology",
-                    Message.of("estimate.needs_fabric_between_its_systems", system=system.name, count=systems).text(),
+                    Message.of("estimate.topology_needed", system=system.name, count=systems).text(),
                 )
             ]
         )
     if not system.nic_bytes_per_s:
-        raise SpecError([Issue("topology", Message.of("estimate.has_no_network_ports_on", system=system.name).text())])
+        raise SpecError([Issue("topology", Message.of("estimate.no_network_ports", system=system.name).text())])
     parts = network_ports(catalog.get("fabrics", case.fabric), ledger)
     plant = plant_of(case.topology, systems, system, parts)
     if plant is None or not bool(whole_network(plant, systems, parts).holds):
@@ -302,7 +302,7 @@ def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) ->
                 Issue(
                     "topology",
                     Message.of(
-                        "estimate.of_joins_at_most_and",
+                        "estimate.network_too_small",
                         fabric=case.topology,
                         system=case.fabric,
                         most=f"{most:,.0f}",
@@ -324,11 +324,11 @@ def best_layouts(
     """
     limits = limits or SearchLimits()
     if count < 1:
-        raise SpecError([Issue("--best", Message.of("estimate.expected_at_least_1_layout", given=count).text())])
+        raise SpecError([Issue("--best", Message.of("estimate.layouts_to_print", given=count).text())])
     facts = resolve_case(document, overlays)
     workload, system = facts.case.workload, facts.system
     if not isinstance(workload, Training):
-        raise SpecError([Issue("workload.kind", Message.of("estimate.layouts_are_searched_for_training").text())])
+        raise SpecError([Issue("workload.kind", Message.of("estimate.layouts_of_training_only").text())])
     able = [precision for precision in workload.precision if system.trains(precision)]
     if not able:
         raise SpecError(
@@ -336,7 +336,7 @@ def best_layouts(
                 Issue(
                     "workload.precision",
                     Message.of(
-                        "estimate.has_none_of_it_has",
+                        "estimate.no_arithmetic_of_chip",
                         chip=system.chip,
                         names=", ".join(workload.precision),
                         known=", ".join(system.recipes),
@@ -420,7 +420,7 @@ def stated_layout(facts: CaseFacts) -> Layouts:
     if small or over:
         raise SpecError(
             [
-                *(Issue(f"layout.{name}", Message.of("estimate.expected_whole_number_of_at").text()) for name in small),
+                *(Issue(f"layout.{name}", Message.of("estimate.whole_number_expected").text()) for name in small),
                 *(
                     Issue(f"layout.{name}", Message.of("estimate.expected_at_most", most=CODES[name]).text())
                     for name in over
@@ -448,7 +448,7 @@ def broken_rules(job: TrainingFacts, layouts: Layouts, scaleup_chips: int) -> li
     broken = [words_of_rule(rule) for rule in kept_not]
     of_batch = [words_of_rule(rule) for rule in kept_not if rule.name.endswith(("_micro_batches", "batch_divides"))]
     problems = [
-        Issue("layout", Message.of("estimate.no_framework_would_accept_it", why=words).text())
+        Issue("layout", Message.of("estimate.refused_by_frameworks", why=words).text())
         for words in broken
         if words not in of_batch
     ]

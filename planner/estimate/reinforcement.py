@@ -36,7 +36,7 @@ def ranked_splits(facts: CaseFacts) -> list[Split]:
         Issue(
             f"workload.{key}",
             Message.of(
-                "estimate.has_none_of_it_has", chip=system.chip, names=", ".join(asked), known=", ".join(known)
+                "estimate.no_arithmetic_of_chip", chip=system.chip, names=", ".join(asked), known=", ".join(known)
             ).text(),
         )
         for key, asked, found, known in (
@@ -82,7 +82,7 @@ def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetu
     )
     if broken := [words_of_rule(rule) for rule, kept in rules if not kept[0]]:
         raise SpecError(
-            Issue("layout", Message.of("estimate.no_framework_would_accept_it", why=words).text()) for words in broken
+            Issue("layout", Message.of("estimate.refused_by_frameworks", why=words).text()) for words in broken
         )
     pools = [UpdatePool(setup, updates_of(setup, layouts, job)) for setup in setups]
     able = [pool for pool in pools if fitting(pool.updates, facts.system)[0]]

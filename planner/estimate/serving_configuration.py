@@ -146,9 +146,7 @@ def allowed_layouts(
             for name in unknown
         )
     if small := [name for name, size in asked.items() if size < 1]:
-        raise SpecError(
-            Issue(f"{path}.{name}", Message.of("estimate.expected_whole_number_of_at").text()) for name in small
-        )
+        raise SpecError(Issue(f"{path}.{name}", Message.of("estimate.whole_number_expected").text()) for name in small)
     sizes = {name: asked.get(name, 1) for name in SIZES}
     if "ep" not in asked and sizes["dp"] > 1:
         sizes["ep"] = sizes["tp"] * sizes["dp"]

@@ -121,11 +121,11 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
         document = json.loads(text, parse_constant=_no_number)
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise SpecError([Issue(where, Message.of("plan.text_holds_half_of_character").text())]) from None
+        raise SpecError([Issue(where, Message.of("plan.half_a_character").text())]) from None
     except (ValueError, RecursionError) as error:
         raise SpecError([Issue(where, Message.of("plan.not_valid_json", error=str(error)).text())]) from None
     if not isinstance(document, dict):
-        raise SpecError([Issue(where, Message.of("plan.expected_plan_json_object_as").text())])
+        raise SpecError([Issue(where, Message.of("plan.no_plan_object").text())])
     missing = [key for key in KEYS if key not in document]
     if missing:
         raise SpecError([Issue(where, Message.of("plan.not_whole_plan_missing", names=", ".join(missing)).text())])
@@ -140,7 +140,7 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(Message.of("plan.is_no_number_of_json", number=name).text())
+    raise ValueError(Message.of("plan.no_json_number", number=name).text())
 
 
 def load_plan(path: str | Path) -> Plan:

@@ -49,7 +49,7 @@ def shape_problems(document: Any) -> list[Issue]:
         return _as_problems(error.errors(include_url=False, include_context=False), document)[:MAX_PROBLEMS]
     found = list(_contradictions(document))
     if not found and document["objective"]["value"] is not None and document["totals"] is None:
-        found.append(Issue("totals", Message.of("plan.expected_object_as_plan_has").text()))
+        found.append(Issue("totals", Message.of("plan.object_expected").text()))
     return found[:MAX_PROBLEMS]
 
 
@@ -63,7 +63,7 @@ def _contradictions(document: Mapping[str, Any]) -> Iterator[Issue]:
     if document["status"] not in STATUSES:
         yield Issue(
             "status",
-            Message.of("plan.expected_one_of_got", names=", ".join(STATUSES), given=_shown(document["status"])).text(),
+            Message.of("plan.choice_expected", names=", ".join(STATUSES), given=_shown(document["status"])).text(),
         )
     known = {row["slot"] for row in document["schedule"]}
     for i, row in enumerate(document["routes"]):
@@ -75,7 +75,7 @@ def _contradictions(document: Mapping[str, Any]) -> Iterator[Issue]:
                 yield Issue(f"workloads[{i}].points[{j}].time_s.run", Message.of("plan.number_is_missing").text())
     if not isinstance(document["spec"].get("currency", ""), str):
         yield Issue(
-            "spec.currency", Message.of("plan.expected_text_got", given=_shown(document["spec"]["currency"])).text()
+            "spec.currency", Message.of("plan.text_expected", given=_shown(document["spec"]["currency"])).text()
         )
     horizon = document["spec"].get("horizon", {})
     if not isinstance(horizon, Mapping):
@@ -83,7 +83,7 @@ def _contradictions(document: Mapping[str, Any]) -> Iterator[Issue]:
     elif not _is_number(years := horizon.get("years", 1)) or years < 1:
         yield Issue(
             "spec.horizon.years",
-            Message.of("plan.expected_number_of_at_least", least="1", given=_shown(horizon["years"])).text(),
+            Message.of("plan.number_expected", least="1", given=_shown(horizon["years"])).text(),
         )
 
 

@@ -75,7 +75,7 @@ class PricePlace:
         """Read the path of a stated price. Raises ValueError where it is none."""
         place = cls.of(path)
         if place is None or place.kind not in STATED:
-            raise ValueError(Message.of("spec.is_not_place_of_price", path=path).text())
+            raise ValueError(Message.of("spec.no_place_of_price", path=path).text())
         return place
 
     @property

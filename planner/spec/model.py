@@ -90,7 +90,7 @@ class Horizon(Block):
     @model_validator(mode="after")
     def _days(self) -> Horizon:
         if (self.days is not None) != (self.calendar in ("representative-days", "sampled-days")):
-            raise ValueError(Message.of("spec.days_such_as_12_belongs").text())
+            raise ValueError(Message.of("spec.days_of_calendar").text())
         return self
 
 
@@ -107,9 +107,9 @@ class Objective(Block):
     @model_validator(mode="after")
     def _one(self) -> Objective:
         if (self.minimise is None) == (self.maximise is None):
-            raise ValueError(Message.of("spec.expected_either_minimise_cost_minimise").text())
+            raise ValueError(Message.of("spec.objective_expected").text())
         if self.workload is not None and self.maximise is None:
-            raise ValueError(Message.of("spec.workload_belongs_to_maximise_throughput").text())
+            raise ValueError(Message.of("spec.workload_only_with_throughput").text())
         return self
 
 
@@ -273,7 +273,7 @@ class PlanSpec(Block):
     def _unique(cls, workloads: list[Serving | Training | Reinforcement]) -> list[Serving | Training | Reinforcement]:
         names = [workload.name for workload in workloads]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(Message.of("spec.occurs_twice_names_must_differ", names=", ".join(twice)).text())
+            raise ValueError(Message.of("spec.names_occur_twice", names=", ".join(twice)).text())
         return workloads
 
 

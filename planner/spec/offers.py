@@ -36,10 +36,10 @@ class SpotTerms(Block):
     def check_terms(self, how: str) -> None:
         """Check that the terms fit the way to obtain. Raises ValueError where one is missing, or belongs to another way."""
         if how == "spot" and self.interruption_interval is None:
-            raise ValueError(Message.of("spec.interruption_interval_is_missing_state").text())
+            raise ValueError(Message.of("spec.interruption_interval_missing").text())
         terms = sorted(self.model_fields_set & set(SpotTerms.model_fields))
         if how != "spot" and terms:
-            raise ValueError(Message.of("spec.belongs_to_how_spot_remove", key=terms[0]).text())
+            raise ValueError(Message.of("spec.only_for_spot", key=terms[0]).text())
 
 
 class HourlyTerms(Block):
@@ -69,9 +69,9 @@ class CommitmentTerms(Block):
         """Check that the terms belong to a commitment. Raises ValueError otherwise."""
         stated = sorted(self.model_fields_set & set(CommitmentTerms.model_fields))
         if how != "reserved" and stated:
-            raise ValueError(Message.of("spec.belongs_to_how_reserved_remove", key=stated[0]).text())
+            raise ValueError(Message.of("spec.only_for_reserved", key=stated[0]).text())
         if self.exit_fee is not None and self.term is None:
-            raise ValueError(Message.of("spec.exit_fee_needs_term_such").text())
+            raise ValueError(Message.of("spec.exit_fee_needs_term").text())
 
 
 class Offer(Assurance, SpotTerms, HourlyTerms, CommitmentTerms, OfferInTime):
@@ -121,12 +121,12 @@ class Offer(Assurance, SpotTerms, HourlyTerms, CommitmentTerms, OfferInTime):
         self.check_commitment(self.how)
         self.check_hourly(self.how)
         if self.components is not None and (self.how != "buy" or self.price is not None):
-            raise ValueError(Message.of("spec.components_is_price_of_what").text())
+            raise ValueError(Message.of("spec.components_only_for_bought").text())
         if self.least is not None and self.supply is not None and self.least > self.supply:
-            raise ValueError(Message.of("spec.least_is_and_more_than", least=self.least, supply=self.supply).text())
+            raise ValueError(Message.of("spec.least_above_supply", least=self.least, supply=self.supply).text())
         if self.life is not None and self.how != "buy":
-            raise ValueError(Message.of("spec.life_belongs_to_what_is").text())
+            raise ValueError(Message.of("spec.life_only_for_bought").text())
         for key in sorted(self.model_fields_set & set(Assurance.model_fields)):
             if self.how == "buy":
-                raise ValueError(Message.of("spec.belongs_to_what_is_rented", key=key).text())
+                raise ValueError(Message.of("spec.only_for_rented", key=key).text())
         return self

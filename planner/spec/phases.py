@@ -31,13 +31,13 @@ def _moment(value: Any) -> Any:
     except (ValueError, UnitError):
         seconds = -1.0
     if not 0 <= seconds <= 100 * YEAR_S:
-        raise ValueError(Message.of("spec.expected_day_such_as_2028", given=shown(value)).text())
+        raise ValueError(Message.of("spec.day_or_time_expected", given=shown(value)).text())
     return seconds
 
 
 def _phase_name(name: str) -> str:
     if not re.fullmatch(r"[^\W\d][\w -]{0,60}", name):
-        raise ValueError(Message.of("spec.expected_name_of_letters_digits", given=shown(name)).text())
+        raise ValueError(Message.of("spec.name_malformed", given=shown(name)).text())
     return name
 
 
@@ -94,7 +94,7 @@ class OfferInTime(Block):
             except ValueError as error:
                 raise ValueError(Message.of("spec.price_by_phase", name=name, error=words_of(error)).text()) from None
         if self.price_by_phase and self.price_change_per_year:
-            raise ValueError(Message.of("spec.give_price_by_phase_or").text())
+            raise ValueError(Message.of("spec.price_stated_two_ways").text())
 
 
 class SiteInTime(Block):
@@ -119,7 +119,7 @@ def distinct(phases: list[Phase] | None) -> list[Phase] | None:
     """Check that each name occurs once. Raises ValueError otherwise."""
     names = [phase.name for phase in phases or ()]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(Message.of("spec.occurs_twice_names_must_differ", names=", ".join(twice)).text())
+        raise ValueError(Message.of("spec.names_occur_twice", names=", ".join(twice)).text())
     return phases
 
 

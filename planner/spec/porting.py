@@ -30,7 +30,7 @@ class Porting(Block):
     @model_validator(mode="after")
     def _one_cost(self) -> Porting:
         if (self.hours is None) != (self.rate is None) or (self.cost is None) == (self.hours is None):
-            raise ValueError(Message.of("spec.expected_either_cost_or_hours").text())
+            raise ValueError(Message.of("spec.porting_cost_or_hours").text())
         return self
 
     @property

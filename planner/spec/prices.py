@@ -27,7 +27,7 @@ class PriceRange(Block):
     @model_validator(mode="after")
     def _some(self) -> PriceRange:
         if self.low is None and self.high is None:
-            raise ValueError(Message.of("spec.expected_low_high_or_both").text())
+            raise ValueError(Message.of("spec.range_needs_low_or_high").text())
         return self
 
 

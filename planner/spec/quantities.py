@@ -75,13 +75,13 @@ class Quantity:
         noun, kinds = Message.of(f"quantity.{self.unit}").text(), (str, int, float) if self.bare else (str,)
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise ValueError(
-                Message.of("spec.expected_as_text_such_as", what=noun, example=self.example, given=shown(value)).text()
+                Message.of("spec.quantity_as_text_expected", what=noun, example=self.example, given=shown(value)).text()
             )
         number = units.parse(value, self.unit)
         if not (self.least <= number <= self.most or (self.zero and number == 0)):
             raise ValueError(
                 Message.of(
-                    "spec.expected_in_range_or_zero" if self.zero else "spec.expected_in_range",
+                    "spec.quantity_out_of_range_or_zero" if self.zero else "spec.expected_in_range",
                     what=noun,
                     least=units.show(self.least, self.unit),
                     most=units.show(self.most, self.unit),
@@ -107,9 +107,7 @@ class Quantity:
 def read_money(value: Any, per: str, example: str, least: float, most: float) -> tuple[float, str]:
     """Read (amount per SI unit `per`, currency) of a text. Raises ValueError unless it is 0 or between `least` and `most`."""
     if not isinstance(value, str):
-        raise ValueError(
-            Message.of("spec.expected_amount_with_its_currency", example=example, given=shown(value)).text()
-        )
+        raise ValueError(Message.of("spec.amount_needs_currency", example=example, given=shown(value)).text())
     amount, currency = units.parse_money(value, per)
     if amount != 0 and not least <= amount <= most:
         unit = f"{currency}/{per}" if per else currency
@@ -156,7 +154,7 @@ PER = {
 def _whole(value: Any) -> Any:
     """Read a whole number, also written as 3.0 or 1e6; texts and booleans are refused."""
     if not units.is_number(value) or value != int(value):
-        raise ValueError(Message.of("spec.expected_whole_number_got", given=shown(value)).text())
+        raise ValueError(Message.of("spec.whole_number_expected", given=shown(value)).text())
     return int(value)
 
 
@@ -168,7 +166,7 @@ def _day(value: Any) -> Any:
     except ValueError:
         day = None
     if day is None or not 2000 <= day.year <= 2100:
-        raise ValueError(Message.of("spec.expected_day_between_years_2000", given=shown(value)).text())
+        raise ValueError(Message.of("spec.day_out_of_range", given=shown(value)).text())
     return day
 
 

@@ -45,7 +45,7 @@ class Responses(Block):
     def _holds_the_mean(cls, limit: int, known: ValidationInfo) -> int:
         if limit < known.data.get("response", limit):
             raise ValueError(
-                Message.of("spec.expected_at_least_tokens_of", count=known.data["response"], given=limit).text()
+                Message.of("spec.response_limit_below_mean", count=known.data["response"], given=limit).text()
             )
         return limit
 
@@ -73,7 +73,7 @@ class Tools(Block):
     @model_validator(mode="after")
     def _priced_slots_are_counted(self) -> Tools:
         if self.slot_price is not None and self.environments is None:
-            raise ValueError(Message.of("spec.slot_price_needs_number_of").text())
+            raise ValueError(Message.of("spec.slot_price_needs_environments").text())
         return self
 
 
@@ -154,21 +154,19 @@ class Reinforcement(Workload):
     def _fits_together(self) -> Reinforcement:
         wrong = []
         if self.needs_an_amount and (self.iterations is None) == (self.iterations_per_hour is None):
-            wrong.append(Message.of("spec.give_exactly_one_of_iterations").text())
+            wrong.append(Message.of("spec.iterations_or_rate").text())
         if self.deadline <= self.start:
-            wrong.append(Message.of("spec.deadline_lies_before_start_bring").text())
+            wrong.append(Message.of("spec.deadline_before_start").text())
         if self.critic is not None and self.algorithm != "ppo":
-            wrong.append(Message.of("spec.critic_counts_with_algorithm_ppo").text())
+            wrong.append(Message.of("spec.critic_only_with_ppo").text())
         if self.adapters is not None and self.tuning != "lora":
-            wrong.append(Message.of("spec.adapters_count_with_tuning_lora").text())
+            wrong.append(Message.of("spec.adapters_only_with_lora").text())
         if self.algorithm == "dpo" and self.samples not in (1, GIVEN_RESPONSES):
-            wrong.append(
-                Message.of("spec.dpo_has_responses_to_prompt", count=GIVEN_RESPONSES, given=self.samples).text()
-            )
+            wrong.append(Message.of("spec.dpo_responses", count=GIVEN_RESPONSES, given=self.samples).text())
         if self.algorithm == "dpo" and (self.tools is not None or self.reward is not None):
-            wrong.append(Message.of("spec.dpo_has_neither_rollout_nor").text())
+            wrong.append(Message.of("spec.dpo_without_rollout").text())
         if self.responses % self.mini_batches:
-            wrong.append(Message.of("spec.mini_batches_must_divide_responses", count=self.responses).text())
+            wrong.append(Message.of("spec.mini_batches_do_not_divide", count=self.responses).text())
         if wrong:
             raise ValueError("; ".join(wrong))
         return self

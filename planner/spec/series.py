@@ -94,14 +94,14 @@ def _content(name: str, folders: Sequence[Path]) -> bytes | None:
                 with file.open("rb") as stream:
                     content = stream.read(MOST_BYTES + 1)
                 if len(content) > MOST_BYTES:
-                    raise ValueError(Message.of("spec.is_larger_than_mb_year", size=MOST_BYTES // 10**6).text())
+                    raise ValueError(Message.of("spec.series_file_too_large", size=MOST_BYTES // 10**6).text())
                 return content
         except PermissionError:
-            raise ValueError(Message.of("spec.cannot_be_read_permission_denied").text()) from None
+            raise ValueError(Message.of("spec.series_permission_denied").text()) from None
         except OSError:  # such as a name of thousands of letters
             continue
     if outside:
-        raise ValueError(Message.of("spec.leads_out_of_folder_of").text())
+        raise ValueError(Message.of("spec.path_leaves_folder").text())
     return None
 
 
@@ -158,18 +158,18 @@ def read_series(content: bytes, zone: str = "") -> dict[str, Any]:
     header, rows = _rows(content)
     stamp = next((name for name in TIME_COLUMNS if rows and name in header), None)
     if stamp is None:
-        raise ValueError(Message.of("spec.expected_column_and_row_per", names=" or ".join(TIME_COLUMNS)).text())
+        raise ValueError(Message.of("spec.series_columns_expected", names=" or ".join(TIME_COLUMNS)).text())
     if problem := wrong_columns(header):
         raise ValueError(problem)
     hours = [_moment(row.get(stamp, ""), line) for line, row in rows]
     if any(hour.minute for hour in hours):
         return _of_parts(content, header, stamp, rows, hours)
     if len(rows) > MOST_HOURS:
-        raise ValueError(Message.of("spec.has_more_than_rows_expected", count=MOST_HOURS).text())
+        raise ValueError(Message.of("spec.series_too_many_rows", count=MOST_HOURS).text())
     first = min(hours)
     place = [round((hour - first).total_seconds() / HOUR_S) for hour in hours]
     if len(set(place)) < len(place) or max(place) >= MOST_HOURS:
-        raise ValueError(Message.of("spec.expected_every_hour_once_of").text())
+        raise ValueError(Message.of("spec.series_hours_expected").text())
     columns: dict[str, list[float | None]] = {}
     for name, numbers in _numbers(header, stamp, rows).items():
         values: list[float | None] = [None] * (max(place) + 1)
@@ -247,7 +247,7 @@ def _rows(content: bytes) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(Message.of("spec.is_not_utf_8_text", place=error.start + 1).text()) from None
+        raise ValueError(Message.of("spec.series_not_utf_8", place=error.start + 1).text()) from None
     reader = csv.reader(io.StringIO(text, newline=None))  # lines may end with CR, LF or both
     rows: list[tuple[int, dict[str, str]]] = []
     try:
@@ -255,27 +255,27 @@ def _rows(content: bytes) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
         if len(header) > MOST_COLUMNS:
             raise ValueError(Message.of("spec.has_more_than_columns", count=MOST_COLUMNS).text())
         if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
-            raise ValueError(Message.of("spec.line_1_expected_columns_divided").text())
+            raise ValueError(Message.of("spec.series_without_commas").text())
         for number, name in enumerate(header, start=1):
             if name in header[: number - 1]:
                 raise ValueError(
-                    Message.of("spec.column_has_name_of_column", one=number, other=header.index(name) + 1).text()
+                    Message.of("spec.series_column_twice", one=number, other=header.index(name) + 1).text()
                 )
             if not name:
-                raise ValueError(Message.of("spec.column_has_no_name_name", number=number).text())
+                raise ValueError(Message.of("spec.series_column_unnamed", number=number).text())
         for cells in reader:
             if len(rows) > MOST_HOURS * MOST_PARTS:
-                raise ValueError(Message.of("spec.has_more_than_rows_expected", count=MOST_HOURS * MOST_PARTS).text())
+                raise ValueError(Message.of("spec.series_too_many_rows", count=MOST_HOURS * MOST_PARTS).text())
             if len(cells) > len(header):
                 raise ValueError(
                     Message.of(
-                        "spec.line_has_cells_for_columns", line=reader.line_num, cells=len(cells), columns=len(header)
+                        "spec.series_cells_and_columns", line=reader.line_num, cells=len(cells), columns=len(header)
                     ).text()
                 )
             if cells:
                 rows.append((reader.line_num, dict(zip(header, cells))))
     except csv.Error:
-        raise ValueError(Message.of("spec.line_expected_cells_between_commas", line=reader.line_num).text()) from None
+        raise ValueError(Message.of("spec.series_row_malformed", line=reader.line_num).text()) from None
     return header, rows
 
 
@@ -284,7 +284,7 @@ def _moment(text: str, line: int) -> datetime:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise ValueError(Message.of("spec.line_expected_hour_such_as", line=line).text()) from None
+        raise ValueError(Message.of("spec.series_hour_malformed", line=line).text()) from None
     if moment.second or moment.microsecond:
         raise ValueError(Message.of("spec.line_expected_full_hour", line=line).text())
     return moment
@@ -298,7 +298,7 @@ def _number(cell: str, column: int, line: int) -> float | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(Message.of("spec.line_column_expected_number_or", line=line, column=column).text())
+        raise ValueError(Message.of("spec.series_cell_malformed", line=line, column=column).text())
     return value
 
 
@@ -373,9 +373,7 @@ def at_instants(start: str, values: Sequence[float | None], instants: Sequence[d
     if missing.any():
         first_missing = (first + index[int(np.argmax(missing))]).item()
         raise ValueError(
-            Message.of(
-                "spec.hours_are_blank_first_is", count=int(missing.sum()), first=f"{first_missing:%m-%d %H}"
-            ).text()
+            Message.of("spec.series_hours_blank", count=int(missing.sum()), first=f"{first_missing:%m-%d %H}").text()
             + ("" if fill else ', or write "fill": "linear"')
         )
     return np.asarray(series[index])

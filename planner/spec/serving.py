@@ -76,7 +76,7 @@ class Reuse(Block):
     def _one(self) -> Reuse:
         given = {name for name in ("prefixes", "zipf", "requests", "gap") if getattr(self, name) is not None}
         if given not in ({"prefixes", "zipf"}, {"requests", "gap"}):
-            raise ValueError(Message.of("spec.expected_prefixes_with_zipf_or").text())
+            raise ValueError(Message.of("spec.reuse_stated_two_ways").text())
         if self.prefixes is not None and self.prefixes < 1:
             raise ValueError(Message.of("spec.expected_at_least_1_under").text())
         return self
@@ -115,23 +115,23 @@ class PrefixSharing(Block):
     def _in_order(cls, tiers: list[CacheTier]) -> list[CacheTier]:
         names = [tier.name for tier in tiers]
         if len(set(names)) < len(names):
-            raise ValueError(Message.of("spec.tier_occurs_twice_names_must").text())
+            raise ValueError(Message.of("spec.tier_twice").text())
         if HBM in names[1:]:
-            raise ValueError(Message.of("spec.is_fastest_tier_put_it", tier=HBM).text())
+            raise ValueError(Message.of("spec.tier_not_first", tier=HBM).text())
         if slow := [tier.name for tier in tiers if tier.name != HBM and tier.bandwidth is None]:
-            raise ValueError(Message.of("spec.bandwidth_is_missing_add_it", tiers=", ".join(slow)).text())
+            raise ValueError(Message.of("spec.tier_bandwidth_missing", tiers=", ".join(slow)).text())
         return tiers
 
     @model_validator(mode="after")
     def _one(self) -> PrefixSharing:
         if (self.hit_rate is None) == (self.reuse is None):
-            raise ValueError(Message.of("spec.give_exactly_one_of_hit").text())
+            raise ValueError(Message.of("spec.hit_rate_or_reuse").text())
         if self.hit_rate is not None and len(self.tiers) > 1:
-            raise ValueError(Message.of("spec.given_hit_rate_holds_for").text())
+            raise ValueError(Message.of("spec.hit_rate_of_one_tier").text())
         if (self.routing is None) != (self.workers is None):
-            raise ValueError(Message.of("spec.expected_routing_with_workers_such").text())
+            raise ValueError(Message.of("spec.routing_needs_workers").text())
         if self.routing is not None and self.reuse is None:
-            raise ValueError(Message.of("spec.routing_decides_hit_rate_that").text())
+            raise ValueError(Message.of("spec.routing_needs_reuse").text())
         return self
 
 

@@ -64,14 +64,14 @@ class Site(Assurance, Hall, SiteInTime):
     @classmethod
     def _no_hall(cls, building: str, known: ValidationInfo) -> str:
         if building == "new" and known.data.get("colocation") is not None:
-            raise ValueError(Message.of("spec.rented_hall_stands_already_remove").text())
+            raise ValueError(Message.of("spec.rented_hall_with_building").text())
         return building
 
     @field_validator("tariff")
     @classmethod
     def _one_price(cls, tariff: str | None, known: ValidationInfo) -> str | None:
         if tariff is not None and known.data.get("electricity_price") is not None:
-            raise ValueError(Message.of("spec.give_electricity_price_or_tariff").text())
+            raise ValueError(Message.of("spec.price_or_tariff").text())
         return tariff
 
     @model_validator(mode="after")

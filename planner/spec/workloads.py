@@ -65,7 +65,7 @@ Recipes = Annotated[list[RecipeFormat], Field(min_length=1, max_length=len(RECIP
 
 def _an_hour_or_none(wait: float) -> float:
     if wait and not HOUR_S <= wait <= YEAR_S:
-        raise ValueError(Message.of("spec.expected_time_from_one_hour").text())
+        raise ValueError(Message.of("spec.wait_out_of_range").text())
     return wait
 
 
@@ -110,7 +110,7 @@ class Demand(DemandInTime):
     def _one(self) -> Demand:
         rates = (self.requests_per_s, self.output_tokens, self.tasks_per_s, self.sessions, self.users)
         if sum(rate is not None for rate in rates) != 1:
-            raise ValueError(Message.of("spec.give_exactly_one_of_requests").text())
+            raise ValueError(Message.of("spec.demand_stated_once").text())
         if self.users is not None and self.users.peak_hour is not None and self.profile is not None:
             raise ValueError(Message.of("users.peak_hour_beside_profile").text())
         return self
@@ -131,9 +131,9 @@ class Demand(DemandInTime):
     @classmethod
     def _some_demand(cls, profile: list[float] | None) -> list[float] | None:
         if profile is not None and max(profile) < LEAST_WEIGHT:
-            raise ValueError(Message.of("spec.expected_at_least_one_hour", least=LEAST_WEIGHT).text())
+            raise ValueError(Message.of("spec.profile_without_load", least=LEAST_WEIGHT).text())
         if profile is not None and any(0 < weight < LEAST_WEIGHT * max(profile) for weight in profile):
-            raise ValueError(Message.of("spec.expected_each_weight_to_be", least=LEAST_WEIGHT).text())
+            raise ValueError(Message.of("spec.profile_weight_too_small", least=LEAST_WEIGHT).text())
         return profile
 
 
@@ -144,7 +144,7 @@ MOST_VARIATION = (
 
 def _as_varied_as_predicted(variation: float) -> float:
     if variation > MOST_VARIATION:
-        raise ValueError(Message.of("spec.expected_coefficient_of_variation_of", most=f"{MOST_VARIATION:g}").text())
+        raise ValueError(Message.of("spec.variation_too_large", most=f"{MOST_VARIATION:g}").text())
     return variation
 
 
@@ -285,9 +285,7 @@ class Serving(Workload):
         lengths = known.data.get("lengths")
         if cache is not None and lengths is not None and cache.prefix_tokens >= lengths.input:
             raise ValueError(
-                Message.of(
-                    "spec.prefix_tokens_is_expected_fewer", given=cache.prefix_tokens, count=lengths.input
-                ).text()
+                Message.of("spec.prefix_longer_than_prompt", given=cache.prefix_tokens, count=lengths.input).text()
             )
         return cache
 
@@ -304,11 +302,11 @@ class Serving(Workload):
                 if given
             ]  # fmt: skip
             if wrong:
-                raise ValueError(Message.of("spec.of_tasks_which_need_session", paths=" and ".join(wrong)).text())
+                raise ValueError(Message.of("spec.tasks_need_session", paths=" and ".join(wrong)).text())
         elif self.cache is not None:
-            raise ValueError(Message.of("spec.session_keeps_its_own_cache").text())
+            raise ValueError(Message.of("spec.session_with_cache").text())
         if self.scale_up is not None and self.scale_up.warm_up and self.cache is None:
-            raise ValueError(Message.of("spec.scale_up_warm_up_of").text())
+            raise ValueError(Message.of("spec.warm_up_without_cache").text())
         return self
 
     @property
@@ -413,7 +411,7 @@ class Training(Workload):
     @classmethod
     def _after_start(cls, deadline: float, known: ValidationInfo) -> float:
         if deadline <= known.data.get("start", 0.0):
-            raise ValueError(Message.of("spec.lies_before_start_bring_start").text())
+            raise ValueError(Message.of("spec.time_before_start").text())
         return deadline
 
     @field_validator("media")
@@ -421,14 +419,14 @@ class Training(Workload):
     def _among_the_sequence(cls, media: list[Media] | None, known: ValidationInfo) -> list[Media] | None:
         tokens, sequence = sum(each.tokens for each in media or []), known.data.get("sequence_tokens", math.inf)
         if tokens > sequence:
-            raise ValueError(Message.of("spec.their_tokens_are_more_than", tokens=f"{tokens:g}", most=sequence).text())
+            raise ValueError(Message.of("spec.media_longer_than_sequence", tokens=f"{tokens:g}", most=sequence).text())
         return media
 
     @field_validator("adapters")
     @classmethod
     def _of_lora(cls, adapters: Adapters | None, known: ValidationInfo) -> Adapters | None:
         if adapters is not None and known.data.get("tuning") != "lora":
-            raise ValueError(Message.of("spec.counts_with_tuning_lora_only").text())
+            raise ValueError(Message.of("spec.only_with_lora").text())
         return adapters
 
     @field_validator("example_tokens")
@@ -437,9 +435,11 @@ class Training(Workload):
         if example is None:
             return None
         if known.data.get("tuning") == "pretrain":
-            raise ValueError(Message.of("spec.counts_with_tuning_sft_or").text())
+            raise ValueError(Message.of("spec.only_with_tuning").text())
         if example > known.data.get("sequence_tokens", example):
-            raise ValueError(Message.of("spec.expected_at_most_tokens_of", count=known.data["sequence_tokens"]).text())
+            raise ValueError(
+                Message.of("spec.examples_longer_than_sequence", count=known.data["sequence_tokens"]).text()
+            )
         return example
 
     @field_validator("batch_tokens")
@@ -448,7 +448,7 @@ class Training(Workload):
         if batch < known.data.get("sequence_tokens", 1):
             raise ValueError(
                 Message.of(
-                    "spec.expected_at_least_tokens_of_one", count=known.data["sequence_tokens"], given=f"{batch:g}"
+                    "spec.batch_below_one_sequence", count=known.data["sequence_tokens"], given=f"{batch:g}"
                 ).text()
             )
         return batch

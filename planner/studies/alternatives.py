@@ -203,7 +203,7 @@ def alternatives(
             [
                 Issue(
                     "--within",
-                    Message.of("studies.expected_share_from_0_to", most=f"{MOST_WITHIN:g}", given=f"{within:g}").text(),
+                    Message.of("studies.share_out_of_range", most=f"{MOST_WITHIN:g}", given=f"{within:g}").text(),
                 )
             ]
         )

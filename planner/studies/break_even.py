@@ -245,10 +245,10 @@ def break_even(
 
 def _check(against: str, span: tuple[float, float], utilisation: float, systems: int) -> None:
     if systems < 1:
-        raise SpecError([Issue("--systems", Message.of("studies.expected_at_least_1_got", given=systems).text())])
+        raise SpecError([Issue("--systems", Message.of("studies.at_least_one", given=systems).text())])
     if not 0 < utilisation <= 1:
         raise SpecError(
-            [Issue("--utilisation", Message.of("studies.expected_share_above_0_and", given=f"{utilisation:g}").text())]
+            [Issue("--utilisation", Message.of("studies.share_above_zero", given=f"{utilisation:g}").text())]
         )
     low, high = span
     if against == HORIZON and not (1 <= low < high <= MOST_YEARS and low == round(low) and high == round(high)):
@@ -340,7 +340,7 @@ def _balances(
         bought = [cost for option in kind.bought if (cost := _cost(problem, option, share)) is not None]
         rented = [cost for option in kind.rented if (cost := _cost(problem, option, share)) is not None]
         if not bought or not rented:
-            left_out[kind.system] = Message.of("studies.is_not_there_from_start").text()
+            left_out[kind.system] = Message.of("studies.not_there_throughout").text()
             break
         yield Balance(kind.system, kind.how, *case, share, min(bought), min(rented))
 

@@ -213,22 +213,22 @@ def _check(against: str, points: int, span: tuple[float, float] | None) -> None:
             [
                 Issue(
                     "--against",
-                    Message.of("studies.expected_one_of_got", names=", ".join(AGAINST), given=against).text(),
+                    Message.of("studies.choice_expected", names=", ".join(AGAINST), given=against).text(),
                 )
             ]
         )
     if not 2 <= points <= 200:
-        raise SpecError([Issue("--points", Message.of("studies.expected_2_to_200_got", given=points).text())])
+        raise SpecError([Issue("--points", Message.of("studies.points_out_of_range", given=points).text())])
     if span is not None and against not in SPANS:
-        raise SpecError([Issue("--span", Message.of("studies.belongs_to_remove_it", what=" and ".join(SPANS)).text())])
+        raise SpecError(
+            [Issue("--span", Message.of("studies.option_of_another_study", what=" and ".join(SPANS)).text())]
+        )
     if span is not None and not 0 < span[0] < span[1] < 1e3:
         raise SpecError(
             [
                 Issue(
                     "--span",
-                    Message.of(
-                        "studies.expected_two_rising_factors_such", low=f"{span[0]:g}", high=f"{span[1]:g}"
-                    ).text(),
+                    Message.of("studies.rising_factors", low=f"{span[0]:g}", high=f"{span[1]:g}").text(),
                 )
             ]
         )
@@ -252,7 +252,7 @@ def _scores(document: Mapping[str, Any]) -> str:
             [
                 Issue(
                     "workloads",
-                    Message.of("studies.against_quality_needs_exactly_one", given=scored_names).text(),
+                    Message.of("studies.quality_needs_one_workload", given=scored_names).text(),
                 )
             ]
         )
@@ -368,7 +368,7 @@ class _Study:
                     Issue(
                         "workloads",
                         Message.of(
-                            "studies.there_is_nothing_to_vary",
+                            "studies.nothing_to_vary",
                             what="a demand" if self.against == THROUGHPUT else "latency limits",
                         ).text(),
                     )

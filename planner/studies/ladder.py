@@ -149,7 +149,7 @@ def ladder(
                 Issue(
                     "--workload",
                     Message.of(
-                        "studies.unknown_serving_workload_expected_one",
+                        "studies.unknown_workload",
                         name=str(workload),
                         names=", ".join(serving) or "none, there is none",
                     ).text(),
@@ -165,7 +165,7 @@ def ladder(
                 Issue(
                     "--phase",
                     Message.of(
-                        "studies.expected_one_of_phases_whose",
+                        "studies.phase_expected",
                         names=", ".join(phases) or "(there are none)",
                         given=phase,
                     ).text(),
@@ -279,7 +279,7 @@ def _target(text: str, problem: ResolvedSpec) -> float:
                 Issue(
                     "--target",
                     Message.of(
-                        "studies.expected_amount_in_got", currency=" or ".join(sorted(problem.per_usd)), given=text
+                        "studies.amount_of_another_currency", currency=" or ".join(sorted(problem.per_usd)), given=text
                     ).text(),
                 )
             ]

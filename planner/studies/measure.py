@@ -206,11 +206,11 @@ def measure(
     Raises LimitReached where the `limits` of time or memory end it: of part of the scenarios there is no ranking. Raises SpecError for a plan without an answer, and for questions that the model of fleets does not cover.
     """
     if not plan.has_answer:
-        raise SpecError([Issue("plan", Message.of("studies.there_is_no_plan_to").text())])
+        raise SpecError([Issue("plan", Message.of("studies.nothing_to_measure_for").text())])
     spec = parse_spec(plan.document["spec"])
     problem = with_robust(as_chosen(resolved_anew(spec, overlays), plan.document))
     if problem.phases or spec.objective.maximise or spec.apis:
-        raise SpecError([Issue("plan", Message.of("studies.phases_throughput_as_objective_and").text())])
+        raise SpecError([Issue("plan", Message.of("studies.not_covered_by_measure").text())])
     limits = limits or SearchLimits()
     sampled = sample(_model_in_time(problem, plan, limits), draw(problem, scenarios, seed), limits)
     cases = _checked(cases_of(sampled.model, plan), limits)

@@ -203,7 +203,7 @@ def _amount(text: str, argument: str, currency: str | None) -> tuple[float, str]
 def stated_fleet(cost: str, chips: float | None, mfu: float | None) -> Fleet:
     """Take a fleet as its owner states it. Raises SpecError."""
     if mfu is not None and not 0 < mfu <= 1:
-        raise SpecError([Issue("--mfu", Message.of("studies.expected_share_above_0_and", given=f"{mfu:g}").text())])
+        raise SpecError([Issue("--mfu", Message.of("studies.share_above_zero", given=f"{mfu:g}").text())])
     if chips is not None and not chips > 0:
         raise SpecError([Issue("--chips", Message.of("option.chips_above_zero", given=f"{chips:g}").text())])
     amount, currency = _amount(cost, "--cost", None)

@@ -113,7 +113,7 @@ def _error(document: Mapping[str, Any], path: str, level: Level) -> SpecError | 
     except SpecError as error:
         return error
     except (IndexError, KeyError, TypeError, ValueError):
-        return SpecError([Issue(f"--vary {path}", Message.of("studies.there_is_no_such_place").text())])
+        return SpecError([Issue(f"--vary {path}", Message.of("studies.no_such_place").text())])
     return None
 
 
@@ -126,13 +126,13 @@ def level_of(document: Mapping[str, Any], path: str, text: str) -> Level:
                 [
                     Issue(
                         f"--vary {path}",
-                        Message.of("studies.is_not_stated_in_spec", change=text).text(),
+                        Message.of("studies.change_of_unstated", change=text).text(),
                     )
                 ]
             )
         value = times(document, path, 1.0 + float(share[1]) / 100.0)
         if value is None:
-            raise SpecError([Issue(f"--vary {path}", Message.of("studies.is_not_number_so_of", change=text).text())])
+            raise SpecError([Issue(f"--vary {path}", Message.of("studies.change_of_text", change=text).text())])
     else:
         try:
             value = json.loads(text)
@@ -287,7 +287,7 @@ def _electricity() -> Factor:
     low, high = (
         Level(f"{ratio - 1:+.0%}", money=at_ratio(ratio), only_money=True, wider=ratio < 1) for ratio in _around(ENERGY)
     )
-    return Factor(ENERGY, "electricity", Message.of("studies.price_of_electricity_at_all").text(), low, high)
+    return Factor(ENERGY, "electricity", Message.of("studies.price_of_electricity").text(), low, high)
 
 
 def _demand(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Factor]:

@@ -25,13 +25,13 @@ COPIES = 2.0  # times that a message is moved where it is copied on the way
 NO_SPARES = "0.001"  # share of the time in which a job must have all its systems: none up to some thousand systems
 
 SILOED, BY_KIND, BY_ORIGIN = (
-    Message.of("studies.one_fleet_for_all_workloads").text(),
-    Message.of("studies.one_fleet_for_serving_and").text(),
-    Message.of("studies.one_queue_for_users_of").text(),
+    Message.of("studies.one_fleet").text(),
+    Message.of("studies.fleet_of_kinds").text(),
+    Message.of("studies.one_queue").text(),
 )
 VALLEYS, WAITING = (
-    Message.of("studies.training_in_valleys_of_serving").text(),
-    Message.of("studies.requests_that_wait_for_better").text(),
+    Message.of("studies.training_in_valleys").text(),
+    Message.of("studies.waiting_for_better_hour").text(),
 )
 RESUMING, SPARES, STORAGE = (
     Message.of("studies.resuming_by_itself").text(),
@@ -40,9 +40,9 @@ RESUMING, SPARES, STORAGE = (
 )
 ZERO_COPY, CACHES = (
     Message.of("studies.zero_copy_network").text(),
-    Message.of("studies.kv_caches_kept_between_requests").text(),
+    Message.of("studies.kept_caches").text(),
 )
-PRIORITIES = Message.of("studies.requests_that_wait_by_priority").text()
+PRIORITIES = Message.of("studies.waiting_by_priority").text()
 ALL_OFF = Message.of("studies.all_of_these").text()
 
 
@@ -135,18 +135,16 @@ def at_even_pace(data: PlanData) -> PlanData:
 def _of_the_fleet(problem: ResolvedSpec, document: Mapping[str, Any]) -> list[Capability]:
     found, several = [], len(problem.serving) + len(problem.training) > 1
     if problem.spec.sharing != "none" and several:
-        found.append(
-            Capability(SILOED, Message.of("studies.each_workload_has_systems_of").text(), (("sharing", "none"),))
-        )
+        found.append(Capability(SILOED, Message.of("studies.off_one_fleet").text(), (("sharing", "none"),)))
     if problem.spec.sharing == "all" and problem.serving and problem.training:
-        found.append(Capability(BY_KIND, Message.of("studies.systems_of_their_own_for").text(), (("sharing", "kind"),)))
+        found.append(Capability(BY_KIND, Message.of("studies.off_fleet_of_kinds").text(), (("sharing", "kind"),)))
     if (
         any(len(w.spec.origins) > 1 for w in problem.serving)
         and problem.spec.objective.workload is None
         and not problem.spec.apis
     ):
         apart = (("workloads", _by_origin(problem, document["workloads"])), ("sharing", "none"))
-        found.append(Capability(BY_ORIGIN, Message.of("studies.each_workload_has_systems_of_its").text(), apart))
+        found.append(Capability(BY_ORIGIN, Message.of("studies.off_one_queue").text(), apart))
     return found
 
 
@@ -182,13 +180,13 @@ def _by_origin(problem: ResolvedSpec, written: Sequence[Mapping[str, Any]]) -> l
 def _of_the_work(problem: ResolvedSpec, document: Mapping[str, Any]) -> list[Capability]:
     found = []
     if problem.training:
-        found.append(Capability(VALLEYS, Message.of("studies.each_job_goes_on_at").text(), even_pace=True))
+        found.append(Capability(VALLEYS, Message.of("studies.off_training_in_valleys").text(), even_pace=True))
     if patient := [w for w in problem.serving if w.spec.demand.deferral]:
         at_once = {f"{w.path}.demand": dict(at(document, f"{w.path}.demand")) for w in patient}
         found.append(
             Capability(
                 WAITING,
-                Message.of("studies.every_request_is_served_when").text(),
+                Message.of("studies.off_waiting").text(),
                 tuple(
                     (path, {key: value for key, value in demand.items() if key != "deferral"})
                     for path, demand in at_once.items()
@@ -198,7 +196,7 @@ def _of_the_work(problem: ResolvedSpec, document: Mapping[str, Any]) -> list[Cap
     ordered = [w for w in problem.serving if len({each.priority for each in w.spec.classes or []}) > 1]
     if ordered:
         alike = tuple((f"{w.path}.classes[{i}].priority", 1) for w in ordered for i in range(len(w.spec.classes or [])))
-        found.append(Capability(PRIORITIES, Message.of("studies.all_classes_of_requests_wait").text(), alike))
+        found.append(Capability(PRIORITIES, Message.of("studies.off_priority").text(), alike))
     return found
 
 
@@ -217,7 +215,7 @@ def _of_long_runs(problem: ResolvedSpec) -> list[Capability]:
         ),
         Capability(
             SPARES,
-            Message.of("studies.job_on_systems_of_our", time=show(facts.repair_s, "s"), share=f"{broken:.0%}").text(),
+            Message.of("studies.off_spare_systems", time=show(facts.repair_s, "s"), share=f"{broken:.0%}").text(),
             edits=tuple(
                 (f"{job.path}.availability", float(NO_SPARES))
                 for job in problem.training
@@ -245,13 +243,9 @@ def _of_data(problem: ResolvedSpec) -> list[Capability]:
         for site in problem.sites
         if site.fabric is not None
     ):
-        found.append(
-            Capability(
-                ZERO_COPY, Message.of("studies.every_message_is_moved_times", times=f"{COPIES:g}").text(), slowed
-            )
-        )
+        found.append(Capability(ZERO_COPY, Message.of("studies.off_zero_copy", times=f"{COPIES:g}").text(), slowed))
     kept = [(f"{w.path}.cache", None) for w in problem.serving if w.spec.cache is not None]
     dropped = [(f"{w.path}.session.caches", ["dropped"]) for w in problem.serving if w.spec.session is not None]
     if kept or dropped:
-        found.append(Capability(CACHES, Message.of("studies.every_prompt_is_computed_anew").text(), (*kept, *dropped)))
+        found.append(Capability(CACHES, Message.of("studies.off_kept_caches").text(), (*kept, *dropped)))
     return found

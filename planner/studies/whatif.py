@@ -112,7 +112,7 @@ class WhatIf:
             document = edited(self.document, edits)
         except (KeyError, IndexError, TypeError):
             place = next(path for path, _ in edits if not _is_there(self.document, path))
-            raise SpecError([Issue(place, Message.of("studies.there_is_no_such_place").text())]) from None
+            raise SpecError([Issue(place, Message.of("studies.no_such_place").text())]) from None
         problem = resolved(document, self._overlays)
         if problem.spec.robust is not None:
             raise SpecError([Issue("robust", Message.of("whatif.robust").text())])

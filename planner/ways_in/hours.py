@@ -344,7 +344,7 @@ def _value(row: Sequence[str], at: int, decimal: str, line: int, wrong: _Wrong) 
             return value
     except ValueError:
         pass
-    wrong.add("spec.line_column_expected_number_or", line=line, column=at + 1)
+    wrong.add("spec.series_cell_malformed", line=line, column=at + 1)
     return None
 
 

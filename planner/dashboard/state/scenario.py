@@ -63,7 +63,7 @@ class Scenario:
             try:
                 document = edited(document, ((path, value),)) if value is not None else _without(document, path)
             except (KeyError, IndexError, TypeError):
-                raise SpecError([Issue(path, Message.of("dashboard.there_is_no_such_place").text())]) from None
+                raise SpecError([Issue(path, Message.of("dashboard.no_such_place").text())]) from None
         return document
 
     def with_edits(self, edits: Mapping[str, Any]) -> Scenario:

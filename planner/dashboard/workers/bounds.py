@@ -42,14 +42,14 @@ WATCH_S = 0.5
 
 OUT_OF_MEMORY = 12  # exit code of a worker whose memory was not enough
 
-BUSY = Message.of("dashboard.server_has_solves_under_way", count=MOST_SOLVES).text()
-FORGOTTEN = Message.of("dashboard.solve_was_ended_no_page").text()
-OVERDUE = Message.of("dashboard.solve_was_ended_after_s", seconds=f"{MOST_WALL_S:.0f}").text()
-STUDY_OVERDUE = Message.of("dashboard.study_was_ended_after_s", seconds=f"{MOST_STUDY_S:.0f}").text()
-WAITING = Message.of("dashboard.studies_wait_already_try_again", count=MOST_WAITING).text()
-NO_MEMORY = Message.of("dashboard.out_of_memory_solve_of", size=f"{MOST_BYTES / 2**30:.0f}").text()
-NO_KEPT_MEMORY = Message.of("dashboard.out_of_memory_spec_kept", size=f"{MOST_KEPT_BYTES / 2**30:g}").text()
-ROOM = Message.of("dashboard.ended_to_make_room_for").text()
+BUSY = Message.of("dashboard.too_many_solves", count=MOST_SOLVES).text()
+FORGOTTEN = Message.of("dashboard.solve_without_page").text()
+OVERDUE = Message.of("dashboard.solve_out_of_time", seconds=f"{MOST_WALL_S:.0f}").text()
+STUDY_OVERDUE = Message.of("dashboard.study_out_of_time", seconds=f"{MOST_STUDY_S:.0f}").text()
+WAITING = Message.of("dashboard.too_many_studies", count=MOST_WAITING).text()
+NO_MEMORY = Message.of("dashboard.solve_out_of_memory", size=f"{MOST_BYTES / 2**30:.0f}").text()
+NO_KEPT_MEMORY = Message.of("dashboard.kept_spec_out_of_memory", size=f"{MOST_KEPT_BYTES / 2**30:g}").text()
+ROOM = Message.of("dashboard.ended_for_another").text()
 AGED = Message.of("dashboard.kept_aged", minutes=round(MOST_KEPT_S / MINUTE_S)).text()
 MAY_RESTART = frozenset({FORGOTTEN, ROOM, AGED})
 """Reasons for which a process was ended that say nothing of its spec: whoever asks again gets another process."""
@@ -107,7 +107,7 @@ def check_time_limit(document: Mapping[str, Any]) -> None:
     except UnitError:
         return
     if seconds > MOST_LIMIT_S:
-        words = Message.of("dashboard.at_most_on_this_server", time=show(MOST_LIMIT_S, "s")).text()
+        words = Message.of("dashboard.time_limit_of_server", time=show(MOST_LIMIT_S, "s")).text()
         raise SpecError([Issue("solver.time_limit", words)])
 
 

@@ -176,7 +176,7 @@ def begin(
     """
     bounds.check_time_limit(document)
     if document.get("robust") and kind not in (MEASURE, CALIBRATE):
-        words = Message.of("dashboard.studies_compare_plans_for_predicted").text()
+        words = Message.of("dashboard.no_study_of_robust").text()
         raise SpecError([Issue("robust", words)])
     key = _key(kind, document, options, plan)
     asked = {"kind": kind, "spec": document, "options": options}

@@ -188,7 +188,7 @@ class Kept:
         if any(words in trace for words in NATIVE_OUT_OF_MEMORY):
             return bounds.NO_KEPT_MEMORY
         print(trace, file=sys.stderr, flush=True)
-        return Message.of("dashboard.process_of_what_if_questions").text()
+        return Message.of("dashboard.whatif_process_ended").text()
 
 
 NATIVE_OUT_OF_MEMORY = (
@@ -205,7 +205,7 @@ def kept(document: dict[str, Any]) -> Kept:
     Raises SpecError if the server is busy.
     """
     if (document.get("robust") or None) is not None:
-        words = Message.of("dashboard.robust_plan_is_searched_over").text()
+        words = Message.of("dashboard.robust_plan_not_kept").text()
         raise SpecError([Issue("robust", words)])
     key = digest(document)
     with _LOCK:

@@ -40,7 +40,7 @@ def training_profile(facts: CaseFacts) -> Document:
     able = [name for name in spec.precision if system.trains(name)]
     if not able:
         words = Message.of(
-            "estimate.has_none_of_it_has",
+            "estimate.no_arithmetic_of_chip",
             chip=system.chip,
             names=", ".join(spec.precision),
             known=", ".join(system.recipes),

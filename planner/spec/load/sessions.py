@@ -37,7 +37,7 @@ class Session(Block):
     @classmethod
     def _several(cls, variation: float, known: ValidationInfo) -> float:
         if variation and known.data.get("calls", 2.0) == 1.0:
-            raise ValueError(Message.of("spec.tasks_of_1_call_on").text())
+            raise ValueError(Message.of("spec.calls_do_not_vary").text())
         return variation
 
     @property

@@ -40,10 +40,10 @@ def of_one_source(alternatives: list[Alternative] | None) -> list[Alternative] |
     """Check that all scores are from one source. Raises ValueError otherwise."""
     sources = list(dict.fromkeys(alternative.source for alternative in alternatives or ()))
     if len(sources) > 1:
-        raise ValueError(Message.of("spec.scores_of_and_of_do", one=sources[0], other=sources[1]).text())
+        raise ValueError(Message.of("spec.scores_of_two_sources", one=sources[0], other=sources[1]).text())
     names = [alternative.architecture for alternative in alternatives or ()]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(Message.of("spec.occurs_twice_give_one_score", names=", ".join(twice)).text())
+        raise ValueError(Message.of("spec.score_stated_twice", names=", ".join(twice)).text())
     return alternatives
 
 
@@ -52,9 +52,9 @@ def comparable(floor: QualityFloor | None, alternatives: list[Alternative] | Non
     if floor is None:
         return None
     if not alternatives:
-        raise ValueError(Message.of("spec.needs_alternatives_architectures_with_their").text())
+        raise ValueError(Message.of("spec.floor_needs_alternatives").text())
     if floor.source != alternatives[0].source:
         raise ValueError(
-            Message.of("spec.floor_by_and_scores_by", one=floor.source, other=alternatives[0].source).text()
+            Message.of("spec.floor_of_another_source", one=floor.source, other=alternatives[0].source).text()
         )
     return floor

@@ -28,6 +28,6 @@ class Spread(Block):
     def _possible(self) -> Spread:
         if self.zones * self.least_share > 1 + 1e-9:
             raise ValueError(
-                Message.of("spec.zones_cannot_each_serve_of", zones=self.zones, share=f"{self.least_share:g}").text()
+                Message.of("spec.zones_share_too_large", zones=self.zones, share=f"{self.least_share:g}").text()
             )
         return self

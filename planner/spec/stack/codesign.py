@@ -52,7 +52,7 @@ class Attention(Block):
     def _fitting(self) -> Attention:
         for name, kinds in _NEEDS.items():
             if getattr(self, name) is not None and self.kind not in kinds:
-                raise ValueError(Message.of("spec.belongs_to_remove_it", key=name, kinds=" and ".join(kinds)).text())
+                raise ValueError(Message.of("spec.key_of_other_kinds", key=name, kinds=" and ".join(kinds)).text())
         return self
 
     @property
@@ -75,7 +75,7 @@ class Experts(Block):
     @model_validator(mode="after")
     def _possible(self) -> Experts:
         if bool(self.experts) != bool(self.topk) or self.topk > self.experts:
-            raise ValueError(Message.of("spec.expected_topk_from_1_to", count=self.experts).text())
+            raise ValueError(Message.of("spec.topk_out_of_range", count=self.experts).text())
         return self
 
     @property
@@ -133,10 +133,10 @@ class Codesign(Priced):
     @model_validator(mode="after")
     def _rated(self) -> Codesign:
         if self.porting and self.rate is None:
-            raise ValueError(Message.of("spec.porting_needs_rate_such_as").text())
+            raise ValueError(Message.of("spec.porting_needs_rate").text())
         families = [entry.family for entry in self.porting]
         if twice := sorted({family for family in families if families.count(family) > 1}):
-            raise ValueError(Message.of("spec.porting_to_is_stated_twice", names=", ".join(twice)).text())
+            raise ValueError(Message.of("spec.porting_twice", names=", ".join(twice)).text())
         return self
 
 

@@ -40,7 +40,7 @@ class Components(Block):
     @model_validator(mode="after")
     def _one_memory(self) -> Components:
         if (self.hbm is None) == (self.hbm_price is None):
-            raise ValueError(Message.of("spec.expected_either_hbm_memory_of").text())
+            raise ValueError(Message.of("spec.hbm_or_price").text())
         if self.hbm_yield is not None and self.hbm is None:
-            raise ValueError(Message.of("spec.hbm_yield_moves_price_of").text())
+            raise ValueError(Message.of("spec.hbm_yield_needs_hbm").text())
         return self

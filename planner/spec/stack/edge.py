@@ -58,7 +58,7 @@ class DeviceFleet(Block):
     @model_validator(mode="after")
     def _with_shift(self) -> DeviceFleet:
         if (self.battery is None) != (self.shift is None):
-            raise ValueError(Message.of("spec.battery_and_shift_belong_together").text())
+            raise ValueError(Message.of("spec.battery_needs_shift").text())
         return self
 
     def power_limit_w(self) -> float | None:
@@ -94,7 +94,7 @@ class Tier(Block):
     @classmethod
     def _not_the_device(cls, name: str) -> str:
         if name == DEVICE:
-            raise ValueError(Message.of("spec.is_tier_of_devices_themselves", tier=DEVICE).text())
+            raise ValueError(Message.of("spec.tier_is_device", tier=DEVICE).text())
         return name
 
 
@@ -131,7 +131,7 @@ class Task(Block):
     @classmethod
     def _without_limits(cls, workload: CaseServing) -> CaseServing:
         if workload.slo.limits() or workload.demand is not None:
-            raise ValueError(Message.of("spec.demand_and_limits_on_latencies").text())
+            raise ValueError(Message.of("spec.demand_follows_from_task").text())
         return workload
 
     @field_validator("sensing")
@@ -166,7 +166,7 @@ class EdgeSpec(Priced):
             if task.fleet not in fleets:
                 raise ValueError(
                     Message.of(
-                        "spec.task_names_fleet_known_here",
+                        "spec.task_of_unknown_fleet",
                         task=task.name,
                         name=task.fleet,
                         known=", ".join(sorted(fleets)),
@@ -175,7 +175,7 @@ class EdgeSpec(Priced):
             if unknown := sorted(set(task.tiers or ()) - tiers):
                 raise ValueError(
                     Message.of(
-                        "spec.task_names_tier_known_here",
+                        "spec.task_of_unknown_tier",
                         task=task.name,
                         name=unknown[0],
                         known=", ".join(sorted(tiers)),

@@ -39,7 +39,7 @@ class TierOffer(Block):
 def _in_order(tiers: list[TierOffer]) -> list[TierOffer]:
     places = [TIER_ORDER.index(tier.name) for tier in tiers]
     if places != sorted(set(places)):
-        raise ValueError(Message.of("spec.tiers_must_differ_and_stand", order=", ".join(TIER_ORDER)).text())
+        raise ValueError(Message.of("spec.tiers_out_of_order", order=", ".join(TIER_ORDER)).text())
     return tiers
 
 
