@@ -1,6 +1,7 @@
 """Break one rule at a time in a copy of the tree, and see whether the tests of the matching folder notice.
 
-Run: `python -m tests.mutations [NUMBER ...] [--jobs 2]`, as `make nightly` does; exit code 1 where a mutation went unnoticed.
+Run: `python -m tests.mutations [NUMBER ...] [--jobs 2]`, as `make nightly` does; exit code 1 where a mutation went unnoticed. In parts:
+`--resume FILE --minutes 15`, again and again while the exit code is 3.
 Each mutation is a file, a piece of its text that stands there once, the text in its place, and what that breaks: a sign, a unit, an
 index, or a term of a sum. `FOLDERS` says whose tests must notice; without a mutation they must pass. `tests/house/test_mutations.py` keeps
 the pieces up to date.
@@ -9,21 +10,28 @@ the pieces up to date.
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
+from threading import Lock
 
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("planner", "solvers", "models", "catalog", "tests", "examples", "docs", "pyproject.toml")
 LONGEST_S = 1200.0  # time for the tests of one folder
 PASSED, FAILED = 0, 1  # exit codes of pytest
+UNDONE = 3  # exit code where time was up before all mutations were tried
 FOLDERS = {
     "planner/formulate/": "tests/planner/formulate",
     "planner/money/": "tests/planner/money",
@@ -143,36 +151,86 @@ def noticed_by(mutation: Mutation, root: Path) -> str:
         file.write_text(before, encoding="utf-8")
 
 
+def digest_of_tree(root: Path) -> str:
+    """Return the digest of all files of a copied tree."""
+    found = hashlib.sha256()
+    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+        found.update(f"{path.relative_to(root)}\n{path.stat().st_size}\n".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+class Record:
+    """What was tried on one tree: the test that noticed each mutation, "" where none did; kept in a file where one is named."""
+
+    def __init__(self, path: Path | None, digest: str):
+        self.path, self.digest = path, digest
+        known = json.loads(path.read_text(encoding="utf-8")) if path is not None and path.exists() else {}
+        self.tried: dict[str, str] = known["tried"] if known.get("digest") == digest else {}
+        self.lock = Lock()
+
+    def keep(self, what: str, test: str) -> None:
+        """Add an outcome, and write the file anew."""
+        with self.lock:
+            self.tried[what] = test
+            if self.path is not None:
+                text = json.dumps({"digest": self.digest, "tried": self.tried}, indent=1)
+                self.path.write_text(text + "\n", encoding="utf-8")
+
+
+def try_all(numbers: Sequence[int], record: Record, folder: Path, whole: Path, jobs: int, until: float) -> None:
+    """Try the mutations that the record lacks, as long as there is time; first the tests of their folders without any.
+
+    Raises SystemExit where a test fails without a mutation.
+    """
+    left = [number for number in numbers if str(number) not in record.tried]
+    for tests in sorted({MUTATIONS[number - 1].tests for number in left} - record.tried.keys()):
+        if time.monotonic() > until:
+            return
+        if failed := first_failure(tests, whole):
+            raise SystemExit(f"without a mutation {failed} fails")
+        record.keep(tests, "")
+    trees: Queue[Path] = Queue()
+    for job in range(jobs if left else 0):
+        trees.put(copy_of_tree(folder / str(job)))
+
+    def try_one(number: int) -> None:
+        if time.monotonic() > until:
+            return
+        mutation, tree = MUTATIONS[number - 1], trees.get()
+        try:
+            test = noticed_by(mutation, tree)
+        finally:
+            trees.put(tree)
+        record.keep(str(number), test)
+        word = f"noticed by {test}" if test else "UNNOTICED"
+        print(f"{number:3d} {mutation.file}: {mutation.right.strip()}: {word}", flush=True)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(try_one, left))
+
+
 def main() -> int:
     """Apply the mutations, print one line for each, and count those that were noticed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("numbers", nargs="*", type=int, help="mutations to apply, counted from 1 (default: all)")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--resume", type=Path, metavar="FILE", help="keep outcomes there, and skip those that it holds of this tree"
+    )
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no further mutation after so long")
     arguments = parser.parse_args()
     numbers = arguments.numbers or range(1, len(MUTATIONS) + 1)
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        trees: Queue[Path] = Queue()
         whole = copy_of_tree(Path(folder) / "whole")
-        for tests in sorted({MUTATIONS[number - 1].tests for number in numbers}):
-            if failed := first_failure(tests, whole):
-                raise SystemExit(f"without a mutation {failed} fails")
-        for job in range(arguments.jobs):
-            trees.put(copy_of_tree(Path(folder) / str(job)))
-
-        def tried(number: int) -> bool:
-            mutation, tree = MUTATIONS[number - 1], trees.get()
-            try:
-                test = noticed_by(mutation, tree)
-            finally:
-                trees.put(tree)
-            word = f"noticed by {test}" if test else "UNNOTICED"
-            print(f"{number:3d} {mutation.file}: {mutation.right.strip()}: {word}", flush=True)
-            return bool(test)
-
-        with ThreadPoolExecutor(arguments.jobs) as pool:
-            found = list(pool.map(tried, numbers))
-    print(f"{sum(found)} of {len(found)} mutations are noticed by the tests of their folder")
-    return 0 if all(found) else 1
+        record = Record(arguments.resume, digest_of_tree(whole))
+        try_all(numbers, record, Path(folder), whole, arguments.jobs, began + 60.0 * arguments.minutes)
+    found = [record.tried[str(number)] for number in numbers if str(number) in record.tried]
+    left, spent = len(numbers) - len(found), time.monotonic() - began
+    print(
+        f"{sum(map(bool, found))} of {len(found)} mutations are noticed by the tests of their folder; {left} left; {spent:.0f} s"
+    )
+    return UNDONE if left and all(found) else 0 if all(found) else 1
 
 
 if __name__ == "__main__":
