@@ -112,7 +112,7 @@ def _validate(arguments: argparse.Namespace) -> int:
         write_out(arguments, text)
     if found.predicted:
         return OK
-    for line in (Message.of("cli.no_row_predicted", file=file).text(), *reasons.splitlines(), FILL):
+    for line in (Message.of("cli.no_row_predicted", file=str(file)).text(), *reasons.splitlines(), FILL):
         print(terminal(line), file=sys.stderr)
     return INVALID
 
