@@ -283,35 +283,17 @@ def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) ->
     if case.topology == PROVIDER or systems < 2:
         return None
     if case.topology == "scale-up":
-        raise SpecError(
-            [
-                Issue(
-                    "topology",
-                    Message.of("estimate.topology_needed", system=system.name, count=systems).text(),
-                )
-            ]
-        )
+        needed = Message.of("estimate.topology_needed", system=system.name, count=systems)
+        raise SpecError([Issue("topology", needed.text())])
     if not system.nic_bytes_per_s:
         raise SpecError([Issue("topology", Message.of("estimate.no_network_ports", system=system.name).text())])
     parts = network_ports(catalog.get("fabrics", case.fabric), ledger)
     plant = plant_of(case.topology, systems, system, parts)
     if plant is None or not bool(whole_network(plant, systems, parts).holds):
         most = largest_of(case.topology, system, parts)
-        raise SpecError(
-            [
-                Issue(
-                    "topology",
-                    Message.of(
-                        "estimate.network_too_small",
-                        fabric=case.topology,
-                        system=case.fabric,
-                        most=f"{most:,.0f}",
-                        unit=system.name,
-                        given=systems,
-                    ).text(),
-                )
-            ]
-        )
+        told = {"fabric": case.topology, "system": case.fabric, "most": f"{most:,.0f}", "unit": system.name}
+        too_small = Message.of("estimate.network_too_small", **told, given=systems)
+        raise SpecError([Issue("topology", too_small.text())])
     return plant
 
 
