@@ -3,10 +3,11 @@
     python benchmarks/measure.py PLAN.json [--scenarios 240] [--write]
 
 Each scenario is the truth once. In it the cases of the best set (filled up to five by rank), five random cases, every case, or nothing is measured. A result
-is the true error of its chip with the usual spread among runs of one source. Decisions follow from the results by regression on the other half of the scenarios
+is the true error of its chip with the usual spread among runs of one source. Decisions follow from the results by regression on the four fifths of the scenarios that are not judged
 (`planner.studies.measure.decide`), as nobody knows the truth: the fleet of least expected cost, and the cheapest fleet expected to do all of the work
 without further systems in 80 % of the scenarios that look alike. Regret is the cost of the first in the truth over that of the best candidate there.
-The price of the promise is the cost of the second over that of the cheapest fleet which does as predicted; "kept": in which share of all truths it does all of the work.
+The price of the promise is the cost of the second over that of the cheapest fleet which does as predicted; "kept": in which share of all truths it does all of the work;
+"given": in which share of them any fleet was expected to, without which the surest one is taken and no promise given.
 Fleets are those of `flopwatt measure` in its continuous model, not plans solved anew, and results are not passed through `flopwatt calibrate`.
 """
 
@@ -44,15 +45,17 @@ def features(sampled: study.Sampled, cases: Sequence[Case], seed: int) -> np.nda
     return study._features(np.hstack([study.results(sampled.scenarios, case, seed) for case in cases]))
 
 
-def after(sampled: study.Sampled, cases: Sequence[Case], seed: int, nominal: float) -> tuple[float, np.ndarray, float]:
-    """Return (mean regret, price of the promise by scenario, share of the truths in which it is kept)."""
+def after(
+    sampled: study.Sampled, cases: Sequence[Case], seed: int, nominal: float
+) -> tuple[float, np.ndarray, float, float]:
+    """Return (mean regret, price of the promise by scenario, shares of the truths in which it is kept and in which it is given)."""
     scenarios = np.arange(sampled.scenarios.count)
     folds, x = scenarios % study.FOLDS, features(sampled, cases, seed)
     fleet = study.decide(sampled.cost, x, folds)
     regret = float((sampled.cost[fleet, scenarios] / sampled.cost.min(axis=0) - 1.0).mean())
     fixed = sampled.fleets @ sampled.model.data.option_cost
     order = np.argsort(fixed, kind="stable")
-    promised = np.full(len(scenarios), -1)
+    promised, given = np.full(len(scenarios), -1), np.zeros(len(scenarios), bool)
     for fold in np.unique(folds):
         learn, judge = folds != fold, folds == fold
         weights = np.linalg.solve(
@@ -61,8 +64,10 @@ def after(sampled: study.Sampled, cases: Sequence[Case], seed: int, nominal: flo
         chance = x[judge] @ weights
         for s, row in zip(np.flatnonzero(judge), chance, strict=True):
             able = [k for k in order if row[k] >= PROMISE]
+            given[s] = bool(able)
             promised[s] = able[0] if able else int(np.argmax(row))
-    return regret, fixed[promised] / nominal - 1.0, float(sampled.kept[promised, scenarios].mean())
+    kept = float(sampled.kept[promised, scenarios].mean())
+    return regret, fixed[promised] / nominal - 1.0, kept, float(given.mean())
 
 
 def run(path: Path, scenarios: int, seed: int) -> tuple[list[dict[str, str]], str]:
@@ -95,13 +100,13 @@ def run(path: Path, scenarios: int, seed: int) -> tuple[list[dict[str, str]], st
         regrets[name] = np.mean([f[0] for f in found])
         rows.append({
             "measured": name, "mean regret": f"{regrets[name]:.1%}", "price of an 80 % promise: median": f"{np.median([f[1] for f in found]):+.0%}",
-            "mean": f"{np.mean([f[1] for f in found]):+.0%}", "kept": f"{np.mean([f[2] for f in found]):.0%}",
+            "mean": f"{np.mean([f[1] for f in found]):+.0%}", "kept": f"{np.mean([f[2] for f in found]):.0%}", "given": f"{np.mean([f[3] for f in found]):.0%}",
         })  # fmt: skip
     values = list(regrets.values())
     return rows, (
         f"{len(cases)} cases, {len(sampled.fleets)} fleets, {scenarios} scenarios; the best five: {', '.join(case.name for case in best)}. "
         f"Regret of five random cases over that of the best five: {values[1] / max(values[2], 1e-9):.2f}. "
-        f"The best fleet of each scenario costs {sampled.least.mean() / sampled.cost.min(axis=0).mean() - 1.0:+.1%} of the best candidate there."
+        f"The surest fleet does all of the work in {sampled.kept.mean(axis=1).max():.0%} of the truths. The best fleet of each scenario costs {sampled.least.mean() / sampled.cost.min(axis=0).mean() - 1.0:+.1%} of the best candidate there."
     )
 
 

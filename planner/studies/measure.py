@@ -12,7 +12,7 @@ sensitivity analysis sample, Medical Decision Making 34 (2014); the worth of a s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,15 +33,16 @@ from planner.spec.model import parse_spec
 from planner.studies.measure_cases import Case, cases_of
 from planner.studies.measure_fleets import UNDONE, FleetModel, fleet_model
 from planner.verify.quality import as_chosen
-from solvers.fixed_fleet.recourse import Recourse, outcomes
+from solvers.fixed_fleet.recourse import Recourse, RecourseData, outcomes
 
 T = TypeVar("T")
 
 SCENARIOS, SEED = 240, 2
 SCREENED = 40  # scenarios whose best fleets say which fleet options matter
-STEPS, QUANTILES, SAFE = 8, (0.4, 0.6, 0.75, 0.9), (0.5, 0.7, 0.9)  # fleets among which the decision is made
+STEPS, QUANTILES, SAFE = 8, (0.4, 0.6, 0.75, 0.9), (0.5, 0.6, 0.7, 0.8, 0.9)  # fleets among which the decision is made
 LATE = 1.5  # price of a system that is added once the scenario is known, over that of one in the plan
 MOST_CASES = 5  # cases of the best set
+WHOLE = 1e3  # times the price of work left undone at which a fleet that can do all of it does
 FOLDS = 5  # folds of the scenarios: a decision is judged on the one that it was not learned from
 RIDGE = 1.0  # penalty of the regression, in scenarios
 
@@ -253,7 +254,13 @@ def sample(model: FleetModel, scenarios: Scenarios, limits: SearchLimits | None 
             for found in _checked(outcomes(model.data, efficiency[:, some], rate[:, some], none, 1.0), limits)
         ]
     )
-    used = (first.max(axis=0) > 1e-6) | (model.held > 0)
+    whole = np.array(
+        [
+            found[0].systems
+            for found in _checked(outcomes(_whole(model.data), efficiency[:, some], rate[:, some], none, 1.0), limits)
+        ]
+    )
+    used = (np.maximum(first, whole).max(axis=0) > 1e-6) | (model.held > 0)
     ways, uses = used[model.data.way_option], used[model.data.use_option]
     model, efficiency, rate = model.restricted(used), efficiency[ways], rate[uses]
     best = [found[0] for found in _checked(outcomes(model.data, efficiency, rate, none[:, used], 1.0), limits)]
@@ -272,7 +279,7 @@ def _candidates(model: FleetModel, efficiency: Floats, rate: Floats, systems: Fl
     order = np.argsort(cost, kind="stable")
     steps = np.unique(np.linspace(0, len(order) - 1, STEPS).round().astype(int))
     quantiles = np.quantile(systems, QUANTILES, axis=0)
-    most = _grown(model, efficiency, rate, order)
+    most = _grown(model, efficiency, rate)
     found = []
     for counts in np.vstack([systems[order[steps]], quantiles, most]):
         able = [whole for whole in (np.ceil(counts - 1e-6), np.floor(counts + 1e-6)) if _is_able(model, whole)]
@@ -280,15 +287,25 @@ def _candidates(model: FleetModel, efficiency: Floats, rate: Floats, systems: Fl
     return np.array(found).reshape(-1, len(model.options))
 
 
-def _grown(model: FleetModel, efficiency: Floats, rate: Floats, order: Ints) -> Floats:
-    """Extend a fleet for one scenario after another, the cheapest first; return it once it serves each share of `SAFE` of them."""
-    program, held, found = Recourse(model.data), np.zeros(len(model.options)), []
-    ends = {int(share * len(order)) for share in SAFE}
-    for i, s in enumerate(order, start=1):
+def _grown(model: FleetModel, efficiency: Floats, rate: Floats) -> Floats:
+    """Extend a fleet for one scenario after another until it does all of the work there, where any can, those that need the least fleet first.
+
+    Returns the fleet once it does so in each share of `SAFE` of the scenarios.
+    """
+    data = _whole(model.data)
+    program, held, found = Recourse(data), np.zeros(len(model.options)), []
+    alone = [each[0].cost for each in outcomes(data, efficiency, rate, held[None], 1.0)]
+    ends = {int(share * len(alone)) for share in SAFE}
+    for i, s in enumerate(np.argsort(alone, kind="stable"), start=1):
         program.enter(efficiency[:, s], rate[:, s])
         held = np.maximum(program.extend(held, 1.0).systems, held)
         found += [held.copy()] if i in ends else []
     return np.array(found).reshape(-1, len(held))
+
+
+def _whole(data: RecourseData) -> RecourseData:
+    """Price work left undone so high that leaving it pays nowhere."""
+    return replace(data, undone=WHOLE * data.undone)
 
 
 def _is_able(model: FleetModel, fleet: Floats) -> bool:
