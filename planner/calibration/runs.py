@@ -122,7 +122,8 @@ def _load(case: MeasuredCase) -> tuple[Message, ...]:
     run, held = case.case, in_flight(case.row)
     lengths = Message.of("measured.lengths", input=run.input_tokens, output=run.output_tokens)
     known = (Message.of("measured.in_flight", count=held),) if held and run.regime in ("open", "closed") else ()
-    return lengths, _arrivals(run.regime, run.load, run.running), *known
+    stated = () if case.way_stated else (Message.of("measured.way_not_stated"),)
+    return lengths, _arrivals(run.regime, run.load, run.running), *stated, *known
 
 
 def _arrivals(regime: str, amount: float, ceiling: float) -> Message:

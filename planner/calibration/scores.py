@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
-from models.statistics.intervals import TIERS, Band, interval, tier_of, widened
+from models.statistics.intervals import TIERS, Band, either_way, interval, tier_of, widened
 from planner.calibration.checks import facts_of
 from planner.calibration.fit import (
     LEAVE_OUT,
@@ -29,7 +29,7 @@ from planner.calibration.fit import (
     tier_of_case,
     with_slopes,
 )
-from planner.calibration.load_sensitivity import by_load
+from planner.calibration.load_sensitivity import by_load, by_way
 from planner.calibration.measurements import MeasuredCase
 from planner.calibration.runs import Run, run_of, shortage
 from planner.calibration.target import AnyTarget, Observation
@@ -70,6 +70,7 @@ class Validation:
     scores: tuple[Score, ...]
     runs: tuple[Run, ...] = ()
     notes: tuple[Fact, ...] = ()
+    open_ways: int = 0  # rows that do not state how their requests came
 
     @property
     def predicted(self) -> int:
@@ -90,6 +91,7 @@ class Validation:
             "rows": self.rows,
             "predicted": self.predicted,
             "not_predictable": dict(self.reasons),
+            "way_not_stated": self.open_ways,
             "metrics": by_metric(counted),
             "by": {**groups, "in score": {flag: by_metric(members) for flag, members in flags}},
             "runs": [run.as_json() for run in self.runs],
@@ -137,19 +139,25 @@ def validate(path: Path, catalog: Catalog, left_out: str | None = None, further:
         tiers = [tier_of_case(m, catalog) for m in cases]
     bands = catalog_bands(catalog, target)
     moves = {tier: by_load(cases, start, bands, tier) for tier in sorted(set(tiers))}
+    least, most = by_way(cases, start)
     figures: list[dict[str, dict[str, float]]] = [{} for _ in cases]
     memory = [target.memory(case, start) for case in cases]
     scores = []
     for i, (o, value) in enumerate(zip(observations, log_value, strict=True)):
         tier, case = tiers[o.case], cases[o.case]
-        wide = widened(bands[tier, o.label], *(float(side[i]) for side in moves[tier]))
+        wide = either_way(
+            widened(bands[tier, o.label], *(float(side[i]) for side in moves[tier])), float(least[i]), float(most[i])
+        )
         score = _score(target, case, o, float(np.exp(value)), tier, wide, start)
         if lacking := shortage(*memory[o.case]):
             score = replace(score, note=f"{lacking.text()}; {score.note}")
         figures[o.case][o.metric] = {"measured": score.measured, "predicted": score.predicted}
         scores.append(score)
     runs = tuple(run_of(*each) for each in zip(cases, figures, memory, strict=True))
-    return Validation(measurements.rows, measurements.reasons, tuple(scores), runs, _notes(cases, runs, catalog))
+    open_ways = sum(not case.way_stated for case in cases)
+    return Validation(
+        measurements.rows, measurements.reasons, tuple(scores), runs, _notes(cases, runs, catalog), open_ways
+    )
 
 
 def _notes(cases: Sequence[MeasuredCase], runs: Sequence[Run], catalog: Catalog) -> tuple[Fact, ...]:

@@ -77,6 +77,12 @@ class MeasuredServing(MeasuredCase):
         str, float
     ]  # metric -> value: tpot, ttft and its quantiles [s], throughput [output token/s of all chips]
     inferred: tuple[str, ...]
+    ways: tuple[str, ...] = ()  # regimes in which the requests may have come, beside that of the case
+
+    @property
+    def way_stated(self) -> bool:
+        """Tell whether the row says how its requests came."""
+        return not self.ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,7 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
         division=memory_division(row, software, load, rates, family, catalog), median_ttft=reports_median(row),
     )  # fmt: skip
     return MeasuredServing(
-        row, case, record.name, chip.name, chips, measured_figures(row, load), tuple(reader.inferred)
+        row, case, record.name, chip.name, chips, measured_figures(row, load), tuple(reader.inferred), load.ways
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from catalog.units import MILLI
 from models.serving.constants import HOST_STARTED
+from planner.calibration.benchmark_files import AS_CLIENTS
 from planner.calibration.measurements import Row, Unpredictable
 
 Note = Callable[[str], None]
@@ -36,6 +37,10 @@ MLPERF_LIMITS_MS = {
     ("llama-3.1-8b", "Interactive"): (30.0, 500.0), ("deepseek-r1", "Server"): (80.0, 2000.0), ("deepseek-r1", "Interactive"): (15.0, 1500.0),
 }  # fmt: skip
 SHAREGPT_LENGTHS = (220.0, 200.0)  # mean lengths of conversations of the ShareGPT collection [token]
+# Ways in which the requests of a run may have come, beside clients that each send the next when the last ends: all at once, and at a rate.
+OTHER_WAYS = ("burst", "open")
+CLIENTS = re.compile(rf"{AS_CLIENTS}|max[-_ ]concurrency", re.IGNORECASE)
+BURST = re.compile(r"\bburst\b", re.IGNORECASE)
 DEFAULT_YEAR = 2026.0  # year of software without any date
 DRAWN = re.compile(r"InferenceMAX|random range ratio 0\.8|lengths drawn 0\.8-1\.0 of nominal")
 DRAWN_LENGTH_SHARE = 0.9  # mean of lengths drawn from 0.8 to 1.0 of the nominal
@@ -63,6 +68,7 @@ class Load:
     capped: bool = True  # whether the engine's usual limit on running requests applies
     requests: float = 0.0  # requests of an open run that ends; 0: no end
     running: float = 0.0  # most in flight at the client of an open run; 0: any number
+    ways: tuple[str, ...] = ()  # other regimes in which the requests may have come
 
 
 def software_of(row: Row, note: Note) -> Software:
@@ -155,10 +161,22 @@ def load_of(row: Row, note: Note) -> Load:
     if row.number("is_max_throughput"):
         return Load("maximum", prompt, output, admitted(row, count))
     if count:
-        return Load("closed", prompt, output, count)
+        return Load("closed", prompt, output, count, ways=other_ways(row, count))
     if "phase timed separately" in notes:
         return Load("static", prompt, output, 1.0)
     raise Unpredictable("no concurrency, request rate or maximum throughput")
+
+
+def other_ways(row: Row, count: float) -> tuple[str, ...]:
+    """Name the ways in which the requests of a row may have come that states how many were in flight, beside clients in a closed loop.
+
+    None of one request in flight, nor where the notes tell of clients ("closed loop", the benchmark's "max-concurrency", lengths that only
+    one benchmark draws, which keeps its clients busy). A burst of unstated size is either of `count` requests or one that clients take from.
+    """
+    notes = row.text["notes"]
+    if count <= 1.0 or CLIENTS.search(notes) or drawn_prompts(row):
+        return ()
+    return ("burst",) if BURST.search(notes) else OTHER_WAYS
 
 
 def request_s(row: Row) -> float:

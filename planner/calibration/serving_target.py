@@ -16,6 +16,7 @@ from models.serving.many_runs import MEANS, Case, Predictor
 from models.serving.priors import SERVING_PRIORS, serving_level
 from models.serving.workload import Lengths, Precisions
 from planner.calibration.serving_cases import MeasuredServing, in_score, measured_serving
+from planner.calibration.serving_loads import OTHER_WAYS
 from planner.calibration.target import CalibrationTarget, Observation
 from planner.messages import Message
 
@@ -25,6 +26,8 @@ QUANTILES_OF = (
 
 
 ALIKE = 1e-6  # relative difference of rates by rounding
+FAST = 1e9  # rate that no run serves [1/s]
+ROUNDS = 8  # halvings of the bounds on a rate that holds a number of requests in flight
 
 
 def statistic_of(metric: str) -> str:
@@ -85,6 +88,60 @@ def at_other_rate(
     return found
 
 
+def by_other_ways(
+    cases: Sequence[MeasuredServing], observations: Sequence[Observation], values: Mapping[str, float]
+) -> tuple[Floats, Floats]:
+    """Predict ln of the least and of the most factor on each observation over the ways in which its requests may have come; 0 where they are stated.
+
+    As many as are in flight all at once; or at random, at the rate that holds as many in flight: the rate follows the machine then, so that such
+    a run is not more uncertain by its load.
+    """
+    least, most = np.zeros(len(observations)), np.zeros(len(observations))
+    for way in OTHER_WAYS:
+        rows = [i for i, o in enumerate(observations) if way in cases[o.case].ways]
+        if rows:
+            here = [cases[observations[i].case].case for i in rows]
+            asked = [(place, observations[i].metric) for place, i in enumerate(rows)]
+            there = at_random(here, asked, values) if way == "open" else predictor(_all_as(here, way), asked)(values)
+            moved = there - predictor(here, asked)(values)
+            least[rows], most[rows] = np.minimum(least[rows], moved), np.maximum(most[rows], moved)
+    return least, most
+
+
+def at_random(runs: Sequence[Case], asked: Sequence[tuple[int, str]], values: Mapping[str, float]) -> Floats:
+    """Predict ln of figures of runs whose requests come at random at the rate r that holds `load` of them in flight:  r (TTFT + (O - 1) TPOT) = load.
+
+    Where the highest rate that is served holds fewer, the others wait before they are admitted: TTFT = load / r - (O - 1) TPOT.
+    Reference: Little, Operations Research 9 (1961).
+    """
+    held, tokens = (np.array([getattr(run, name) for run in runs]) for name in ("load", "output_tokens"))
+    means = [(place, metric) for metric in MEANS for place in range(len(runs))]
+
+    def at(rate: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        each, first, served = np.exp(predictor(_all_as(runs, "open", rate), means)(values)).reshape(len(MEANS), -1)
+        return each, first, served, first + (tokens - 1.0) * each
+
+    _, _, served, longest = at(np.full(len(runs), FAST))
+    most = served / tokens
+    low = np.minimum(held / longest, most)
+    high = np.minimum(held / at(low)[-1], most)
+    for _ in range(ROUNDS):
+        rate = np.sqrt(low * high)
+        more = rate * at(rate)[-1] > held
+        low, high = np.where(more, low, rate), np.where(more, rate, high)
+    there = _all_as(runs, "open", high)
+    each, first, served, _ = at(high)
+    waits = np.log(np.maximum(held * tokens / served - (tokens - 1.0) * each, first) / first)
+    found = predictor(there, asked)(values)
+    return found + np.array([waits[place] if metric.startswith("ttft") else 0.0 for place, metric in asked])
+
+
+def _all_as(runs: Sequence[Case], way: str, loads: Floats | None = None) -> list[Case]:
+    """Load runs another way."""
+    amounts = [run.load for run in runs] if loads is None else loads.tolist()
+    return [replace(run, regime=way, load=amount) for run, amount in zip(runs, amounts, strict=True)]
+
+
 SERVING = CalibrationTarget(
     name="serving",
     build_case=measured_serving,
@@ -106,6 +163,7 @@ SERVING = CalibrationTarget(
     source_evenness=0.0,  # the scores weigh rows alike, too
     rate_label="throughput",
     at_other_rate=at_other_rate,
+    by_other_ways=by_other_ways,
     data_weight=0.1,
     offset_words=Message.of(
         "calibration.offset_of_engine", metric="{3}", engine="{0}", chip="{1}", precision="{2}"

@@ -57,6 +57,9 @@ class CalibrationTarget(Generic[M]):
     at_other_rate: Callable[[Sequence[M], Sequence[Observation], Mapping[str, float], float], Floats] | None = (
         None  # ln of the factor on each observation at so many times the rate of its run, infinite beyond what it serves
     )
+    by_other_ways: Callable[[Sequence[M], Sequence[Observation], Mapping[str, float]], tuple[Floats, Floats]] | None = (
+        None  # ln of the least and of the most factor on each observation over the ways of loading that its row leaves open
+    )
     data_weight: float = (
         1.0  # mean square of the weights of rows against the priors; below 1 where rows repeat a setting
     )

@@ -107,7 +107,8 @@ def _validate(arguments: argparse.Namespace) -> int:
         text = rows_as(arguments.format, found.summary_rows()) if found.scores else ""
         if arguments.format != "csv":
             understood = _escaped(arguments, listed(found.runs, MOST_RUNS)) if found.runs else ""
-            head = f"{found.rows} rows, {found.predicted} predicted\n{reasons}"
+            ways = [Message.of("measured.ways_not_stated", count=found.open_ways).text()] if found.open_ways else []
+            head = f"{found.rows} rows, {found.predicted} predicted\n{reasons}" + "".join(f"  {w}\n" for w in ways)
             text = "\n".join(filter(None, (understood, _notes(arguments, found.notes), head, text)))
         write_out(arguments, text)
     if found.predicted:

@@ -21,7 +21,7 @@ RUN = {
 }  # fmt: skip
 LOADS = {
     "idle": {"request_rate_per_s": 0.02}, "busy": {"request_rate_per_s": 10.0}, "full": {"request_rate_per_s": 40.0},
-    "ends": {"request_rate_per_s": 40.0, "notes": "500 prompts"}, "clients": {"concurrency": 64},
+    "ends": {"request_rate_per_s": 40.0, "notes": "500 prompts"}, "clients": {"concurrency": 64, "notes": "closed loop"},
 }  # fmt: skip
 
 
