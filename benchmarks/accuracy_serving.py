@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from accuracy_scores import LEAVE_OUTS, Scored, checks, errors, group_of, percent, regrets, scatter
 from accuracy_slices import SERVING, slices, worst_groups
+from accuracy_ways import ways_table
 
 from catalog.lookup import Catalog
 from models.transformer.architecture import parameter_counts
@@ -27,6 +28,8 @@ FEW_CLIENTS = 4  # up to which the warm-up shows in a mean of the first token
 HELD_BACK = 0.5  # share of the clients that run, below which the engine keeps them waiting
 POSSIBLE = 0.7  # share of the peak that no engine reached
 CHOICES = ("tp", "pp", "dp", "ep")
+OPEN_WAYS = """Rows state how many requests were in flight and not how they came: clients in a closed loop, by which they are predicted, all at once, or at random.
+Shipped bands; of groups: the share of votes inside, each row predicted without its group, source or chip."""
 CAUSES = Path(__file__).with_name("accuracy_causes.md")  # causes of groups far off, mended or not
 TRIED = Path(__file__).with_name("accuracy_tried.md")  # forms that were fitted and not shipped
 
@@ -57,6 +60,10 @@ def chapter(path: Path, catalog: Catalog) -> tuple[str, dict[str, str]]:
         parts += [f"### Serving: leave one {by} out", as_markdown(left_out(scored, by))]
     parts += ["### Serving: Ascend with groups left out, what was tried", TRIED.read_text(encoding="utf-8")]
     parts += scored.uncertainty("Serving")
+    parts += [
+        f"### Serving: intervals of rows that do not say how their requests came\n\n{OPEN_WAYS}",
+        as_markdown(ways_table(scored)),
+    ]
     parts += ["### Serving: choice of chip or layout (leave-group-out)", as_markdown(choice_table(regret(scored)))]
     parts += ["### Serving: slices (leave-group-out)", slices(scored, SERVING, tuple(METRICS))]
     parts += ["### Serving: the worst groups (leave-group-out)", worst_groups(scored, suspicion)]
