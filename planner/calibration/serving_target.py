@@ -132,8 +132,9 @@ def at_random(runs: Sequence[Case], asked: Sequence[tuple[int, str]], values: Ma
     there = _all_as(runs, "open", high)
     each, first, served, _ = at(high)
     waits = np.log(np.maximum(held * tokens / served - (tokens - 1.0) * each, first) / first)
-    found = predictor(there, asked)(values)
-    return found + np.array([waits[place] if metric.startswith("ttft") else 0.0 for place, metric in asked])
+    found: Floats = predictor(there, asked)(values)
+    found += np.array([waits[place] if metric.startswith("ttft") else 0.0 for place, metric in asked])
+    return found
 
 
 def _all_as(runs: Sequence[Case], way: str, loads: Floats | None = None) -> list[Case]:
