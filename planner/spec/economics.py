@@ -54,7 +54,7 @@ Rise = Annotated[Real, Field(ge=-0.9, le=9, examples=[0.025])]
 
 
 class Escalation(Block):
-    """Share by which a price rises (or, below 0, falls) at the end of each year of the horizon; prices of the spec and the catalog are those of its start."""
+    """Share by which a price rises (or, below 0, falls) at the end of each year of the horizon; prices of the spec and the catalog hold at its start."""
 
     electricity: Rise = 0.0
     """Of electricity from the grid: energy, delivery, levies and demand charges, and a market's price for surplus; contracts keep their price."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 
+from catalog.units import YEAR_S
+from planner.problem.calendar import build_calendar
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 from tests.plans.one_server import NOTHING_ELSE, SYSTEM, cost_of, question, solved, worth
+from tests.plans.test_contracts import contracted
+from tests.plans.test_price_contents import HOURS, POWER_KW, electricity
 
 RISING = {**NOTHING_ELSE, "staff_per_system": "1000 USD/year", "maintenance": 0.05}
 MONTHLY = {"start": "2027-01-01", "years": 3, "discount_rate": 0.08, "payments": "monthly"}
@@ -111,9 +116,20 @@ def paid_monthly(years: int = 3, rate: float = 0.08) -> float:
     return sum((1 + rate) ** (-(k + 1) / 12) / 12 for k in range(12 * years))
 
 
-@pytest.mark.parametrize(
-    "calendar", [{}, {"calendar": "full-year", "years": 1}, {"calendar": "sampled-days", "days": 6, "years": 1}]
-)
+@pytest.mark.parametrize("stands_for", [None, np.arange(365), np.arange(365) // 91 * 91])
+@pytest.mark.parametrize(("payments", "years"), [(1, 3), (4, 1), (12, 3)])
+def test_slots_are_worth_what_is_paid_at_the_end_of_each_part_of_the_year(stands_for, payments, years):
+    """On a typical day, in all hours and on five days: equal parts over the horizon, and over each window."""
+    borders = [10 * 86400.0, 200 * 86400.0]
+    calendar = build_calendar(years, 0.08, borders, stands_for=stands_for, payments_per_year=payments)
+    by_hand = sum(1.08 ** (-(k + 1) / payments) / payments for k in range(years * payments))
+    assert calendar.seconds @ calendar.discount / YEAR_S == pytest.approx(by_hand, rel=1e-9)
+    for w, (seconds, each) in enumerate(zip(calendar.window_seconds(), calendar.window_discount(), strict=True)):
+        inside = calendar.window == w
+        assert calendar.seconds[inside] @ calendar.discount[inside] == pytest.approx(seconds * each, rel=1e-9)
+
+
+@pytest.mark.parametrize("calendar", [{}, {"calendar": "sampled-days", "days": 2, "years": 1}])
 def test_monthly_payments(calendar):
     """Staff, maintenance, energy and demand charges a twelfth at the end of each month; the purchase on delivery as ever."""
     horizon = {**MONTHLY, **calendar}
@@ -143,3 +159,26 @@ def test_what_is_stated_stands_among_the_assumptions():
     assert stated["economics.escalation.electricity"] == 0.02
     assert stated["horizon.payments"] == "monthly"
     assert "economics.escalation.staff" not in stated
+
+
+def test_a_contract_keeps_its_price_while_delivery_and_the_market_rise():
+    """Over the grid 0.03 USD/kWh throughout and 0.02 of delivery that rises; a financial one settles against a market that rises."""
+    over_grid = contracted(capacity="10.455 kW", price="0.03 USD/kWh")
+    financial = contracted(kind="financial", price="0.03 USD/kWh")
+    found = []
+    for document in (over_grid, financial):
+        document["economics"] = with_escalation(document["economics"], electricity=0.1)
+        found.append(electricity(solved(document)))
+    assert found[0] == pytest.approx(POWER_KW * HOURS * (0.03 * worth(3) + 0.02 * rising(0.1)), rel=1e-6)
+    rest = 11 * HOURS * (0.03 * worth(3) - 0.04 * rising(0.1))
+    assert found[1] == pytest.approx(POWER_KW * HOURS * 0.06 * rising(0.1) + rest, rel=1e-6)
+
+
+def test_robust_plans_and_days_of_the_year_take_the_prices_of_their_year():
+    site = {**SITE, "electricity_price": "0.1 USD/kWh"}
+    document = question(sites=[site], economics=with_escalation(NOTHING_ELSE, electricity=0.1, rent=0.02))
+    flat = solved(question(sites=[site]))["costs"]["energy"]
+    solved({**document, "robust": {"scenarios": 50}})
+    days = {"start": "2027-01-01", "years": 3, "discount_rate": 0.08, "calendar": "sampled-days", "days": 4}
+    plan = solved({**document, "horizon": days})
+    assert plan["costs"]["energy"] == pytest.approx(flat * rising(0.1) / worth(3), rel=1e-6)

@@ -41,6 +41,7 @@ from planner.formulate.spread import spread_data
 from planner.formulate.storage import storage_arrays
 from planner.money.components import GRID, REPLICA, REQUEST, SITE, SYSTEM
 from planner.money.terms import CAPITAL, CARBON, COST, ENERGY, Flowing, coefficients
+from planner.problem.economics import Economics
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
 
@@ -157,7 +158,7 @@ def dates_of_two_years():
         window=np.array([0, 1]), seconds=np.array([YEAR_S, YEAR_S]), discount=np.array([1.0, 0.5]),
         edges_s=np.array([0.0, YEAR_S, 2 * YEAR_S]), windows=2,
     )  # fmt: skip
-    return dates_of(NS(calendar=calendar, economics=NS(discount_rate=0.0, years=2), phases=YEARS))
+    return dates_of(NS(calendar=calendar, economics=Economics(0.0, 2, 5.0, 20.0), phases=YEARS))
 
 
 def test_an_even_payment_is_more_than_its_present_value():

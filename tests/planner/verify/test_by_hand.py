@@ -7,13 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from planner.problem.economics import Economics
 from planner.verify.electricity import ElectricityCheck, purchases_in, slot_rings
 from planner.verify.findings import Report
 
 YEAR_S = 8760 * 3600.0
 NS = SimpleNamespace
 CALENDAR = NS(
-    slots=3, seconds=np.array([100.0, 200.0, 300.0]), discount=np.array([1.0, 0.5, 0.5]), hour=np.arange(3), step_s=np.full(3, 10.0)
+    slots=3, seconds=np.array([100.0, 200.0, 300.0]), discount=np.array([1.0, 0.5, 0.5]), hour=np.arange(3), step_s=np.full(3, 10.0),
+    window=np.zeros(3, dtype=int), edges_s=np.array([0.0, 600.0]),
 )  # fmt: skip
 SITE = NS(
     path="sites[0]", region="a", electricity=NS(), price_per_j=np.array([1.0, 2.0, 3.0]), carbon_kg_per_j=np.array([1.0, 1.0, 2.0])
@@ -21,7 +23,7 @@ SITE = NS(
 
 
 def checked():
-    check = ElectricityCheck(NS(sites=[SITE], calendar=CALENDAR), {}, Report())
+    check = ElectricityCheck(NS(sites=[SITE], calendar=CALENDAR, economics=Economics(0.0, 1, 5.0, 20.0)), {}, Report())
     check._table = []
     return check
 
