@@ -38,7 +38,7 @@ class HourlyData:
     def supplies(self, covers: Bools, limits: int, member: Ints) -> Bools:
         """[S]: supplies of which several holdings that are counted by slot take at a time, so that each slot has its own sum.
 
-        `covers` [U, V]: windows of the holdings. `member`: rows (supply, holding) of so many `limits`.
+        `covers` [U, V]: windows of the holdings. `member`: rows (supply, holding) of the `limits`.
         """
         taken = np.zeros((limits, covers.shape[1]), dtype=np.int64)
         np.add.at(taken, member[:, 0], (covers & self.holding[:, None])[member[:, 1]])
