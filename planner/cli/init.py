@@ -79,7 +79,7 @@ def _sources(arguments: argparse.Namespace) -> tuple[Sources, list[Fact]]:
     """Read every file and command that is named. Raises SpecError with the problems of all of them."""
     from planner.errors import Issue, SpecError
     from planner.ways_in.accelerators import region_called
-    from planner.ways_in.draft import REGION, Sources
+    from planner.ways_in.draft import Sources, home
     from planner.ways_in.fleets import read_fleet
     from planner.ways_in.launch import SGLANG, VLLM, read_launch
     from planner.ways_in.traces import read_trace
@@ -107,9 +107,9 @@ def _sources(arguments: argparse.Namespace) -> tuple[Sources, list[Fact]]:
     engine = VLLM if arguments.vllm else SGLANG
     command = arguments.vllm or arguments.sglang
     launch = tried(lambda: read_launch(command, engine)) if command else None
-    zone = catalog.get("regions", region or REGION).words("timezone")
-    trace = tried(lambda: read_trace(Path(arguments.trace), zone)) if arguments.trace else None
     fleet = tried(lambda: read_fleet(Path(arguments.fleet), catalog)) if arguments.fleet else None
+    zone = catalog.get("regions", home(region, fleet)).words("timezone")
+    trace = tried(lambda: read_trace(Path(arguments.trace), zone)) if arguments.trace else None
     config = tried(lambda: _config(arguments, launch.model if launch else "", catalog, notes))
     if problems:
         raise SpecError(problems)
@@ -131,7 +131,8 @@ def _config(
     if arguments.config or (model and not model.startswith(PREFIX) and file.is_file()):
         config = read_document(file.read_bytes())
         stated = str(config.get("_name_or_path") or "").rstrip("/").rpartition("/")[2]
-        return name or stated or (file.stem if file.stem != "config" else file.absolute().parent.name), config
+        stem = file.stem.removesuffix("config").rstrip("._-") or file.absolute().parent.name
+        return name or stated or stem, config
     if not model or known_architecture(model, catalog):
         return None
     config, place = hub_config(model)

@@ -23,6 +23,7 @@ DAY_S = 86_400.0
 INPUT, OUTPUT = 1000, 300  # tokens
 TTFT, TPOT = "2 s", "50 ms"
 AGE = "2 years"
+INTERRUPTED = "12 h"
 MOST_CV = 3.0  # coefficient of variation that a spec takes
 
 DEMO: Mapping[str, Any] = {
@@ -70,9 +71,10 @@ def drafted(sources: Sources, catalog: Catalog) -> tuple[dict[str, Any], tuple[F
     workload: dict[str, Any] = {"name": "requests", "kind": "serving"}
     draft = _Draft({"name": "", "note": Message.of("ways_in.note_of_spec").text(), "workloads": [workload]})
     _architecture(draft, workload, sources, catalog)
-    region = sources.region or REGION
+    region = home(sources.region, sources.fleet)
     if not sources.region:
-        draft.guess("workloads[0].origins[0].region", "ways_in.guess_region")
+        is_of_fleet = any(place for _, place in sources.fleet.counts) if sources.fleet else False
+        draft.guess("workloads[0].origins[0].region", "ways_in.guess_origin" if is_of_fleet else "ways_in.guess_region")
     _demand(draft, workload, sources)
     _lengths(draft, workload, sources)
     workload["origins"] = [{"region": region, "share": 1}]
@@ -97,6 +99,12 @@ def drafted(sources: Sources, catalog: Catalog) -> tuple[dict[str, Any], tuple[F
     for source in (sources.trace, sources.fleet):
         draft.notes += source.notes if source is not None else ()
     return draft.document, tuple(draft.notes)
+
+
+def home(region: str, fleet: Fleet | None) -> str:
+    """Return the region of the users: the one stated, else the first of the fleet, else a guess."""
+    places = [place for _, place in fleet.counts if place] if fleet else []
+    return region or (places or [REGION])[0]
 
 
 def _architecture(draft: _Draft, workload: dict[str, Any], sources: Sources, catalog: Catalog) -> None:
@@ -202,4 +210,9 @@ def _fleet(draft: _Draft, sources: Sources, region: str) -> None:
         for i in range(len(owned)):
             draft.guess(f"owned[{i}].age", "ways_in.guess_age")
     if fleet.offers:
-        draft.document["offers"] = [dict(row) for row in fleet.offers]
+        draft.document["offers"] = [
+            {**row, "interruption_interval": INTERRUPTED} if row["how"] == "spot" else dict(row) for row in fleet.offers
+        ]
+        for i, row in enumerate(fleet.offers):
+            if row["how"] == "spot":
+                draft.guess(f"offers[{i}].interruption_interval", "ways_in.guess_interruptions")

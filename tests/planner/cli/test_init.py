@@ -26,6 +26,9 @@ CONFIG = {
 def files(tmp_path):
     (tmp_path / "trace.csv").write_text(TRACE)
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "vms.csv").write_text(
+        "InstanceType,AcceleratorName,AcceleratorCount,Region,Price,SpotPrice\np5.48xlarge,H100,8,us-east-1,55.04,20.5\n"
+    )
     (tmp_path / "fleet.csv").write_text("gpu,gpus,count,region\nH100,8,2,us-east-1\n")
     cache = tmp_path / "hub" / "models--org--own" / "snapshots" / "ab"
     cache.mkdir(parents=True)
@@ -47,6 +50,7 @@ SOURCES = {
     "sglang": ["--sglang", "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 2 --speculative-num-draft-tokens 3"],
     "trace": ["--trace", "trace.csv"],
     "fleet": ["--fleet", "fleet.csv"],
+    "prices": ["--fleet", "vms.csv"],
     "users": ["--users", "50000"],
     "all": ["--config", "config.json", "--trace", "trace.csv", "--fleet", "fleet.csv", "--users", "1000", "--region", "us-virginia"],
 }  # fmt: skip
@@ -82,6 +86,15 @@ def test_a_trace_states_rate_shape_and_lengths(files, capsys, monkeypatch):
     profile = workload["demand"]["profile"]  # from 8 UTC, which is 3 in Virginia, twice as many
     assert [hour for hour in range(24) if profile[hour] < 1.0] == [0, 1, 2, 19, 20, 21, 22, 23]
     assert len(workload["demand"]["week"]) == 7 and workload["lengths"]["input"] == 440
+
+
+def test_users_are_where_the_fleet_is_and_a_config_has_the_name_of_its_file(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "own-7b.config.json").write_text(json.dumps(CONFIG))
+    (files / "nodes.csv").write_text("gpu,count,region\nH100,2,eu-central-1\n")
+    document, _ = init(capsys, "--config", "own-7b.config.json", "--fleet", "nodes.csv")
+    assert document["workloads"][0]["origins"][0]["region"] == document["sites"][0]["region"] == "de-frankfurt"
+    assert document["workloads"][0]["architecture"] == "own-7b"
 
 
 def test_a_guess_of_nothing_is_told(files, capsys):
