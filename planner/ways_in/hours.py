@@ -20,6 +20,7 @@ from planner.errors import MOST_SHOWN
 from planner.messages import Message
 
 HOUR = timedelta(hours=1)
+YEARS = range(1900, 2200)
 MOST_HOURS = 366 * 24
 MOST_VALUE = 1e6  # largest price per MWh or carbon intensity in g/kWh; larger ones are errors of typing
 CENTRAL_EUROPE, GERMANY, SPAIN = ZoneInfo("Europe/Brussels"), ZoneInfo("Europe/Berlin"), ZoneInfo("Europe/Madrid")
@@ -205,26 +206,22 @@ def read_hours(text: str, zone: str = "") -> PublishedHours | None:
 def _recognised(text: str) -> tuple[HourLayout, list[str], list[list[str]], int] | None:
     """Find the layout of a text: (layout, its header, its rows, number of the line of the first row)."""
     first = text.lstrip("\ufeff").split("\n", 1)[0].strip()
-    if first.rstrip(";").upper() == "MARGINALPDBC":
-        layout = next(each for each in LAYOUTS if each.name == OMIE)
-        return (
-            layout,
-            ["year", "month", "day", "period", "PT", "ES"],
-            list(csv.reader(io.StringIO(text), delimiter=";"))[1:],
-            2,
-        )
-    for layout in LAYOUTS:
-        for mark in dict.fromkeys((layout.cells, ",", ";", "\t")):
-            header = next(csv.reader([first], delimiter=mark), [])
-            plain = [name.strip() for name in header]
-            if not _at(layout.time, plain) or not any(_at(column.header, plain) for column in layout.columns):
-                continue
-            try:
-                rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter=mark))[1:]
-            except csv.Error as error:
-                raise ValueError(Message.of("ways_in.not_text", error=str(error)).text()) from None
-            return layout, plain, rows, 2
+    try:
+        if first.rstrip(";").upper() == "MARGINALPDBC":
+            layout = next(each for each in LAYOUTS if each.name == OMIE)
+            return layout, ["year", "month", "day", "period", "PT", "ES"], _rows(text, ";"), 2
+        for layout in LAYOUTS:
+            for mark in dict.fromkeys((layout.cells, ",", ";", "\t")):
+                header = [name.strip() for name in next(csv.reader([first], delimiter=mark), [])]
+                if _at(layout.time, header) and any(_at(column.header, header) for column in layout.columns):
+                    return layout, header, _rows(text, mark), 2
+    except csv.Error as error:
+        raise ValueError(Message.of("ways_in.not_text", error=str(error)).text()) from None
     return None
+
+
+def _rows(text: str, mark: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter=mark))[1:]
 
 
 def _at(pattern: str, header: Sequence[str]) -> list[int]:
@@ -293,7 +290,10 @@ def _moments(
     read: list[tuple[datetime, tzinfo | None]] = []
     for line, row in rows:
         try:
-            read.append(layout.read_time(row[at], header[at]))
+            local, marked = layout.read_time(row[at], header[at])
+            if local.year not in YEARS:
+                raise ValueError
+            read.append((local, marked))
         except (ValueError, IndexError, KeyError, OverflowError):
             wrong.add("ways_in.expected_time", line=line, column=at + 1)
     falling = len(read) > 1 and read[0][0] > read[-1][0]
@@ -317,7 +317,7 @@ def _periods(layout: HourLayout, rows: Sequence[tuple[int, list[str]]], wrong: _
         try:
             year, month, day, period = (int(cell) for cell in row[:4])
             datetime(year, month, day)
-            if not 1 <= period <= 100:
+            if not 1 <= period <= 100 or year not in YEARS:
                 raise ValueError
             read.append(((year, month, day), period))
             days[year, month, day] = max(period, days.get((year, month, day), 0))
@@ -382,9 +382,10 @@ def averaged(
     start = hours[0]
     length = round((hours[-1] - start) / HOUR) + 1
     found: dict[str, list[float | None]] = {name: [None] * length for name in columns}
-    for hour in hours:
+    for place, hour in enumerate(hours):
         own = parts[hour]
-        beside = [len(parts[other]) for other in (hour - HOUR, hour + HOUR) if other in parts]
+        around = [*hours[max(place - 1, 0) : place], *hours[place + 1 : place + 2]]
+        beside = [len(parts[other]) for other in around if abs(other - hour) == HOUR]
         even = all(moments[i] - hour == k * HOUR / len(own) for k, i in enumerate(own))
         if not even or (len(own) == 1 and beside and min(beside) > 1):
             continue
@@ -399,7 +400,8 @@ def _latest_year(hours: Sequence[datetime]) -> Sequence[datetime]:
     """Keep at most a year of hours."""
     if (hours[-1] - hours[0]) / HOUR < MOST_HOURS:
         return hours
-    for year in range(hours[-1].year, hours[0].year, -1):
-        if hours[-1] >= datetime(year, 12, 31, 23, tzinfo=UTC) and hours[0] <= datetime(year, 1, 1, tzinfo=UTC):
-            return [hour for hour in hours if hour.year == year]
+    for year in sorted({hour.year for hour in hours}, reverse=True):
+        kept = [hour for hour in hours if hour.year == year]
+        if (kept[0].month, kept[0].day, kept[-1].month, kept[-1].day) == (1, 1, 12, 31):
+            return kept
     return [hour for hour in hours if hours[-1] - hour < MOST_HOURS * HOUR]

@@ -150,6 +150,11 @@ def test_of_several_years_the_latest_whole_one_is_kept():
     assert found["start"] == "2023-01-01T00" and len(found["columns"][PRICE]) == 8760
 
 
+def test_of_hours_years_apart_the_last_ones_are_kept():
+    found = read_series(b",0\n2024-01-01 00:00:00+01:00,65.76\n2034-06-01 01:00:00+01:00,70.35\n")
+    assert found["start"] == "2034-06-01T00" and found["columns"][PRICE] == [70.35]
+
+
 AREAS = "Country,ISO3 Code,Datetime (UTC),Price (EUR/MWhe)\nFrance,FRA,2024-01-01 00:00:00,10\nSpain,ESP,2024-01-01 00:00:00,20\n"
 
 
@@ -169,6 +174,10 @@ def test_a_zone_is_chosen_by_its_name():
         (MAPS.replace("300", "inf"), "", ["line 2, column 5: expected a number"]),
         (MAPS.replace("01:00:00", "00:00:00"), "", ["line 3 has the same time as line 2"]),
         (ENTSOE, "", ["holds no hour"]),
+        (MAPS.replace("2025-01-01 01", "0001-01-01 01"), "", ["line 3, column 1: expected a time"]),
+        ("MARGINALPDBC;\n1;1;1;1;5;5;\n", "ES", ["line 2, column 1: expected year"]),
+        (MAPS + '"' + "x" * 200_000 + '"', "", ["is not text in UTF-8 of the expected layout"]),
+        ('"' + "x" * 200_000 + '"\n', "", ["is not text in UTF-8 of the expected layout"]),
         ("MARGINALPDBC;\n2025;13;1;1;5;5;\n2025;1;1;101;5;5;\n*\n", "ES", ["line 2, column 1: expected year", "line 3, column 1"]),
         (f"utc,{PRICE}\n2024-01-01T00,1\n", "FR", ['"zone" belongs to a published file']),
     ],
