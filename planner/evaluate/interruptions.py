@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from catalog.units import HOUR_S
 from models.storage import checkpoint_bytes_per_s, reading_bytes_per_s
 from models.training.adapters import adapter_parameters
 from models.training.layouts import Layouts
@@ -25,6 +26,7 @@ from planner.evaluate.layouts import recipe_of
 from planner.problem.constants import Reliability
 from planner.problem.facts import OfferFacts, ResolvedSpec, SiteFacts, SpotFacts, SystemFacts, TrainingFacts
 
+WIDE_CHIPS, LEAST_RUN_S = 256, 6 * HOUR_S  # chips of a job above which nobody resumes it for less than a shift
 LOSSES = ("checkpoints", "work_done_again", "restarts")  # losses of a run, in the order in which they are added
 
 
@@ -154,6 +156,16 @@ def preemption_s_of(job: TrainingFacts, chips: int, facts: Reliability, storage_
     found = interruptions(job, chips, facts, RunTerms(storage_bytes_per_s=storage_bytes_per_s))
     restart_s = _recovery_s(job, facts) + found.read_s
     return float(preemption_s(found.write_s, restart_s)) if asked.restart is None else asked.restart
+
+
+def least_run_s_of(job: TrainingFacts, chips: int) -> float:
+    """Compute for how long width that returns stays at least [s]: as stated, else `LEAST_RUN_S` on more than `WIDE_CHIPS` chips; 0 without a cost of pauses."""
+    asked = job.spec.preemption
+    if asked is None:
+        return 0.0
+    if asked.least_run is not None:
+        return asked.least_run
+    return LEAST_RUN_S if chips > WIDE_CHIPS else 0.0
 
 
 def storage_rates(

@@ -9,7 +9,7 @@ import numpy as np
 
 from models.training.layouts import Layouts
 from planner.candidates.points import OperatingPoint
-from planner.evaluate.interruptions import preemption_s_of
+from planner.evaluate.interruptions import least_run_s_of, preemption_s_of
 from planner.problem.facts import ResolvedSpec, TrainingFacts
 
 
@@ -17,7 +17,16 @@ def preemption_arrays(problem: ResolvedSpec, points: Sequence[OperatingPoint]) -
     """Build the fields of `PlanData`; none where no job is pre-empted at a cost."""
     if not any(job.spec.preemption for job in problem.training):
         return {}
-    return {"point_restart_s": np.array([restart_s(problem, point) for point in points])}
+    restart = np.array([restart_s(problem, point) for point in points])
+    least = np.array([_least_run_s(point) for point in points])
+    return {"point_restart_s": restart, "point_least_run_s": least if least.any() else None}
+
+
+def _least_run_s(point: OperatingPoint) -> float:
+    """Compute for how long width that returns stays at least [s]; 0 for serving."""
+    if not isinstance(point.workload, TrainingFacts):
+        return 0.0
+    return least_run_s_of(point.workload, int(Layouts.of(**point.uses[0].layout).chips[0]))
 
 
 def restart_s(problem: ResolvedSpec, point: OperatingPoint) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from planner.errors import words_of
 from planner.messages import Message
 from planner.money.components import ENVIRONMENTS
 from planner.problem.batches import nearest_batch
+from planner.problem.calendar import TYPICAL_DAY
 from planner.problem.engine import EngineSettings
 from planner.problem.facts import QualityFacts, ServingFacts, TrainingFacts
 from planner.resolve.architectures import shape_of, weights_bytes
@@ -27,9 +29,13 @@ from planner.resolve.quality import members_of
 from planner.resolve.reinforcement import reinforcement_facts
 from planner.resolve.stack.engines import ROLES, engine_settings, wrong_role
 from planner.resolve.stack.routing import with_routing, wrong_routing
+from planner.spec.model import PlanSpec
 from planner.spec.reinforcement import Reinforcement
+from planner.spec.requirements.preemption import Preemption
 from planner.spec.requirements.redundancy import NPLUS1
 from planner.spec.workloads import Serving, Training, Workload
+
+TrainingOrLearning = TypeVar("TrainingOrLearning", Training, Reinforcement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +93,9 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
             continue
         if isinstance(workload, Reinforcement):
             slot = _slot_price(context, workload, path)
+            learner = with_priced_pauses(context.spec, workload)
             result.training.append(
-                reinforcement_facts(context.ledger, path, workload, shape, **extra, slot_price_per_s=slot)
+                reinforcement_facts(context.ledger, path, learner, shape, **extra, slot_price_per_s=slot)
             )
             continue
         own = replace(_serving(context, path, workload, shape, origins), runs=record.name)
@@ -155,13 +162,24 @@ def _check_residency(context: ResolveContext, workload: Workload, path: str) -> 
 
 def _training(context: ResolveContext, path: str, workload: Training, shape: Architecture) -> TrainingFacts:
     """Resolve a training job, and book the batch where it had to be rounded."""
-    job = TrainingFacts(path, workload, shape)
+    job = TrainingFacts(path, with_priced_pauses(context.spec, workload), shape)
     assume_batch(context.ledger, path, job)
     if workload.preemption is not None and workload.preemption.restart is not None:
         context.assume_stated(f"{path}.preemption.restart", workload.preemption.restart, "s", note=workload.note)
     if workload.token_bytes is not None:
         context.assume_stated(f"{path}.token_bytes", workload.token_bytes, "byte", note=workload.note)
     return job
+
+
+def with_priced_pauses(spec: PlanSpec, job: TrainingOrLearning) -> TrainingOrLearning:
+    """Return the job with pauses at the catalog's cost where it states none and the program has slots in order anyway.
+
+    Robust plans, calendars of many days, and programs that are to be taken apart by slots do not count pauses unless a job states them.
+    """
+    stated = "preemption" in job.model_fields_set
+    if stated or spec.horizon.calendar != TYPICAL_DAY or spec.robust is not None or spec.solver.method == "decomposed":
+        return job
+    return job.model_copy(update={"preemption": Preemption()})
 
 
 def assume_batch(ledger: Ledger, path: str, job: TrainingFacts) -> None:

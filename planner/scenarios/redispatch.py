@@ -95,14 +95,14 @@ class ScenarioOutcome:
         }
 
 
-def left_out(problem: ResolvedSpec) -> list[str]:
-    """List the features of the spec that the evaluation in scenarios does not model."""
+def left_out(problem: ResolvedSpec, pauses: bool = False) -> list[str]:
+    """List the features of the spec that the evaluation in scenarios does not model; `pauses`: whether rates of jobs are net of them."""
     found = {
         "lines": problem.lines is not None,
         "spread": any(w.spec.spread is not None for w in problem.serving),
         "deferral": any(w.spec.demand.deferral for w in problem.serving),
         "electricity": any(site.electricity is not None for site in problem.sites),
-        "preemption": any(job.spec.preemption for job in problem.training),
+        "preemption": not pauses and any(job.spec.preemption for job in problem.training),
         "choice of architectures": any(len(facts.scores) > 1 for facts in problem.quality),
         "sessions": any(w.spec.session is not None for w in problem.serving),
         "classes of requests": any(w.spec.classes is not None for w in problem.serving),

@@ -15,7 +15,7 @@ import numpy as np
 
 from models.arrays import Floats
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import Candidates
+from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation
 from planner.money.terms import COST
 from planner.plan import Plan
@@ -28,6 +28,7 @@ from planner.solving.held_fleet import RoutedFleet, routed_fleet
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.many_scenarios import MOST_COLUMNS, Settled, settle
 from solvers.fixed_fleet.redispatch import Extension, Redispatch
+from solvers.model.preemption import working_share
 from solvers.solution import Solution
 
 PRICED_SHARE = 0.8  # share of the scenarios: the promise that is priced where the plan keeps fewer
@@ -81,7 +82,7 @@ def measured(answer: Answer) -> InScenarios:
     problem = with_robust(answer.problem)
     scenarios = draw(problem, CONFIDENCE_SCENARIOS, CONFIDENCE_SEED)
     routed = routed_fleet(answer)
-    capacity, rate = routed.capacities(problem, scenarios), _rates(routed, scenarios)
+    capacity, rate = routed.capacities(problem, scenarios), _rates(answer, routed, scenarios)
     return InScenarios(answer, scenarios, routed, capacity, rate, settle(routed.fleet, capacity, rate))
 
 
@@ -95,17 +96,35 @@ def confidence_section(sure: InScenarios) -> Confidence:
         "workloads": {name: float(found.done[:, i].mean()) for i, name in enumerate(names)},
         "breaks_first": _breaks_first(answer, routed, scenarios, found, names),
         "upgrade": _upgrade(sure), "late_jobs": _late_jobs(sure),
-        "left_out": left_out(problem),
+        "left_out": left_out(problem, pauses=True),
     }  # fmt: skip
 
 
-def _rates(routed: RoutedFleet, scenarios: Scenarios) -> Floats:
-    """Compute the rate of each job at full width, [job, scenario] [token/s]."""
+def _rates(answer: Answer, routed: RoutedFleet, scenarios: Scenarios) -> Floats:
+    """Compute the rate of each job at full width, net of the pauses of the plan, [job, scenario] [token/s]."""
     found = np.zeros((len(routed.jobs), scenarios.count))
     for j, point in enumerate(routed.jobs):
-        key = point.uses[0].option.system.chip, network(point.workload.architecture.experts)
-        found[j] = point.capacity / scenarios.training.get(key, np.ones(scenarios.count))
+        found[j] = point.capacity * _share_at_work(answer, point) / _slower(point, scenarios)
     return found
+
+
+def _share_at_work(answer: Answer, point: OperatingPoint) -> float:
+    """Return the share of the time at work of a job that its pauses leave."""
+    data, p = answer.form.data, _position(answer, point)
+    share = np.clip(answer.solution.values["v"][p], 0.0, 1.0)
+    run_s = float(share @ data.slot_hours_s)
+    return float(working_share(data, p, share) @ data.slot_hours_s) / run_s if run_s else 1.0
+
+
+def _slower(point: OperatingPoint, scenarios: Scenarios) -> Floats:
+    """Return the time of a step of a job over that predicted, by scenario."""
+    key = point.uses[0].option.system.chip, network(point.job.architecture.experts)
+    found: Floats = scenarios.training.get(key, np.ones(scenarios.count))
+    return found
+
+
+def _position(answer: Answer, point: OperatingPoint) -> int:
+    return next(i for i, each in enumerate(answer.form.points) if each is point)
 
 
 # -- the promise that breaks first -------------------------------------------------------------------------------------
@@ -205,16 +224,15 @@ def _late_jobs(sure: InScenarios) -> list[LateJob]:
     network have no room.
     """
     answer, found, routed = sure.answer, sure.found, sure.routed
-    form, values = answer.form, answer.solution.values
+    values = answer.solution.values
     calendar, rows = answer.problem.calendar, list[LateJob]()
     for j, point in enumerate(routed.jobs):
         done = found.done[:, len(answer.problem.serving) + j]
         if found.open.any() or done.mean() >= PRICED_SHARE or point.iteration is not None:
             continue
-        p = next(i for i, each in enumerate(form.points) if each is point)
-        used_s = float(np.clip(values["v"][p], 0.0, 1.0) @ calendar.seconds)
+        used_s = float(np.clip(values["v"][_position(answer, point)], 0.0, 1.0) @ calendar.seconds)
         there_s = float(calendar.seconds @ calendar.within(point.job.spec.start, point.job.spec.deadline))
-        slower = point.capacity / sure.rate[j]
+        slower = _slower(point, sure.scenarios)
         quantile = float(np.sort(slower)[math.ceil(PRICED_SHARE * len(slower)) - 1])
         given_s = min(max(used_s, used_s * float(slower[done].max(initial=0.0))), there_s)
         use = point.uses[0]

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from catalog.units import HOUR_S
 from models.training.layouts import Layouts
-from planner.evaluate.interruptions import RunTerms, preemption_s_of, state_sizes, storage_rates
+from planner.evaluate.interruptions import RunTerms, least_run_s_of, preemption_s_of, state_sizes, storage_rates
 from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, SiteFacts, TrainingFacts
 from planner.verify.checked_plan import CheckedPlan
@@ -53,6 +54,7 @@ class InterruptionCheck:
         counted = any(job.spec.preemption for job in self.problem.training)
         limited = any(math.isfinite(site.storage_bytes_per_s) for site in self.problem.sites)
         self._table("preemptions", counted, dict(self._preemptions()) if counted else {})
+        self._least_runs()
         self._table("storage", limited, dict(self._storage()) if limited else {})
 
     def limit_values(self) -> Iterator[tuple[str, str, float, float]]:
@@ -122,6 +124,26 @@ class InterruptionCheck:
                     "lost_share": lost / run if run else 0.0,
                 },
             )
+
+    def _least_runs(self) -> None:
+        """Check that width which returned stays for the least time of its job."""
+        calendar = self.problem.calendar
+        before = {after: t for t, after in enumerate(calendar.next.tolist())}
+        for name, (point, computed) in self.plan.points.items():
+            job = self.plan.training.get(computed.workload)
+            least_s = 0.0 if job is None else least_run_s_of(job, trained_chips(point))
+            if job is None or not least_s:
+                continue
+            active = self.plan.active[name]
+            back = resumed_width(self.problem, active)
+            for t, width in enumerate(active):
+                past, at, returned = 0.0, t, 0.0
+                while past < least_s - 1e-6:
+                    returned += back[at]
+                    past += float(calendar.step_s[at])
+                    at = before[at]
+                words = Message.of("verify.least_run", job=job.name, hours=least_s / HOUR_S).text()
+                self.plan.at_most(f"schedule slot {t}", returned, width, words)
 
     def _storage(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for name, (point, computed) in self.plan.points.items():

@@ -30,7 +30,7 @@ def resolved(document: Mapping[str, Any], overlays: Sequence[Path], recorded: Re
 
     Rows that quote the spec wrongly change nothing here; `check_postponed` names them. Raises SpecError.
     """
-    asked = rated(document)
+    asked = _with_free_pauses(rated(document)) if "preemptions" not in document else rated(document)
     spec = parse_spec(asked)
     problem = resolve(spec, overlays, recorded)
     late = {row["workload"]: row for row in document.get(TABLE, ()) if not _wrong(spec, row)}
@@ -43,6 +43,15 @@ def resolved(document: Mapping[str, Any], overlays: Sequence[Path], recorded: Re
     problem = resolve(parse_spec(edited(asked, edits)), overlays, recorded) if edits else problem
     kept = (job for job in problem.training if job.name not in late or late[job.name]["deadline_s"] is not None)
     return replace(problem, training=tuple(kept))
+
+
+def _with_free_pauses(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Write into a spec that pauses cost nothing: plans without rows of pauses, such as those of release 0.2, count only what jobs state."""
+    jobs = [
+        {**workload, "preemption": workload.get("preemption")} if workload.get("kind") != "serving" else workload
+        for workload in asked["workloads"]
+    ]
+    return {**asked, "workloads": jobs}
 
 
 def check_postponed(report: Report, document: Mapping[str, Any]) -> None:

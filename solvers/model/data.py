@@ -152,6 +152,7 @@ class PlanData:
     job_work: Floats = field(default_factory=lambda: no_floats(0))
     job_window_mask: Bools = field(default_factory=lambda: no_bools(0, 0))
     point_restart_s: Floats | None = None  # [P] lost per unit of width that returns; None: nothing is lost
+    point_least_run_s: Floats | None = None  # [P] for which width that returned stays; None: it may go at once
 
     # bandwidth that jobs take of their site's storage; None: not considered
     point_storage: Floats | None = None  # [P] bytes/s at full width, 0 for serving points
@@ -412,6 +413,7 @@ def _value_problems(data: PlanData) -> Iterator[str]:
     P, R, W, U = len(data.point_pool), data.sites, data.demand.shape[0], len(data.holding_option)
     optional = (
         ("point_restart_s", data.point_restart_s, P),
+        ("point_least_run_s", data.point_least_run_s, P),
         ("point_load_s", data.point_load_s, P),
         ("point_storage", data.point_storage, P),
         ("site_storage", data.site_storage, R),

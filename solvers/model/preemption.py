@@ -8,6 +8,7 @@ Sets
 Data
     cap_p        work units/s at full width
     restart_p    time lost per unit of width that returns [s]
+    least_p      slots for which width that returned stays, itself included; 1 where it may go at once
     times_t      how often a slot occurs: seconds_t over its length
 Variables
     rise_{p,t}   in [0, 1], width that returns in a slot; only where that costs time
@@ -17,6 +18,7 @@ Objective
 Constraints
     progress     ... - sum_t cap_p restart_p times_t rise_{p,t}    on the left of `progress` of the schedule block, for each p
     resumed      v_{p,t} - v_{p,t-1} <= rise_{p,t}    for each p, t; v is 0 where the job may not run
+    lasts        sum_{s of the last least_p slots up to t} rise_{p,s} <= v_{p,t}    for each p with least_p > 1, and t
     begins       rise_{p,t} <= back_{p,t}  and  rise_{p,t} <= v_{p,t} - v_{p,t-1} + 1 - back_{p,t}
                  for each p, t with back: rise is exactly the increase of width
 """
@@ -58,6 +60,7 @@ def add_restarts(program: Program, data: PlanData, row_of: Ints) -> None:
         index=index,
     )
 
+    _add_least_runs(program, data, rise, before)
     back = program.add_columns(
         "back", share.shape, upper=1.0, integer=True, where=where & idling_may_pay(data)[:, None]
     )
@@ -82,6 +85,25 @@ def add_restarts(program: Program, data: PlanData, row_of: Ints) -> None:
         np.repeat([1.0, -1.0, 1.0, 1.0], len(row)),
         index=index[exact],
     )
+
+
+def _add_least_runs(program: Program, data: PlanData, rise: Ints, before: Ints) -> None:
+    """Add the rows `lasts`: width that returned in the last slots is at work still."""
+    least_s = data.point_least_run_s
+    if least_s is None:
+        return
+    slots = np.ceil(least_s[:, None] / data.chronology.step_s - WIDTH_TOL).astype(np.int64)  # [P, T]
+    point, at = np.nonzero((rise >= 0) & (slots > 1))
+    back, rows, columns = at, [], []
+    for past in range(int(slots[point, at].max(initial=0))):
+        there = (past < slots[point, at]) & (rise[point, back] >= 0)
+        rows.append(np.flatnonzero(there))
+        columns.append(rise[point, back][there])
+        back = before[back]
+    now, index = program.columns["v"][point, at], np.column_stack([point, at])
+    row, column = np.concatenate([np.arange(len(point)), *rows]), np.concatenate([now, *columns])
+    signs = np.concatenate([-np.ones(len(point)), np.ones(len(row) - len(point))])
+    program.add_rows("lasts", -np.inf, 0.0, row, column, signs, index=index)
 
 
 def predecessors(following: Ints) -> Ints:

@@ -15,6 +15,7 @@ from planner.problem.intervals import network
 from planner.problem.scenarios import CONFIDENCE_SCENARIOS, CONFIDENCE_SEED, draw, with_robust
 from planner.scenarios.redispatch import left_out
 from planner.verify.checked_plan import CheckedPlan
+from planner.verify.preemption import lost_share, trained_chips
 from planner.verify.robust.fixed_fleet import FleetReader
 from planner.verify.robust.outcome import capacities
 from solvers.fixed_fleet.many_scenarios import settle
@@ -35,7 +36,7 @@ def check_confidence(plan: CheckedPlan) -> None:
     plan.equal("confidence.scenarios", found["scenarios"], CONFIDENCE_SCENARIOS)
     plan.equal("confidence.seed", found["seed"], CONFIDENCE_SEED)
     problem = with_robust(plan.problem)
-    plan.equal("confidence.left_out", found["left_out"], left_out(problem))
+    plan.equal("confidence.left_out", found["left_out"], left_out(problem, pauses=True))
     _check_words(plan)
     if found["left_out"] or not plan.same_figures or plan.problem.bound_of == REDUCED:
         return  # routes or figures are not those of the program
@@ -43,10 +44,11 @@ def check_confidence(plan: CheckedPlan) -> None:
         return  # what is wrong elsewhere is told; the fleet of such a plan is no basis
     scenarios = draw(problem, CONFIDENCE_SCENARIOS, CONFIDENCE_SEED)
     reader = FleetReader(plan)
-    rate = np.zeros((len(reader.jobs), scenarios.count))
+    rate, slower = np.zeros((len(reader.jobs), scenarios.count)), np.ones((len(reader.jobs), scenarios.count))
     for j, (facts, point, option) in enumerate(reader.jobs):
         key = option.system.chip, network(facts.architecture.experts)
-        rate[j] = point["capacity"] / scenarios.training.get(key, np.ones(scenarios.count))
+        slower[j] = scenarios.training.get(key, np.ones(scenarios.count))
+        rate[j] = point["capacity"] * _share_at_work(plan, facts, point) / slower[j]
     try:
         again = settle(reader.fleet().without_dominated_slots(), capacities(problem, reader, scenarios), rate)
     except SolverError as error:  # figures that no program takes, or a fleet that does not keep its limits even idle
@@ -60,7 +62,7 @@ def check_confidence(plan: CheckedPlan) -> None:
         in_time = again.done[:, len(problem.serving) + j]
         row = late.get(facts.name)
         if row is not None and round(row["kept"] * CONFIDENCE_SCENARIOS) == in_time.sum():
-            _check_slack(plan, row, facts, point, point["capacity"] / rate[j], in_time)
+            _check_slack(plan, row, facts, point, slower[j], in_time)
     shares = {"kept": float(again.kept.mean())} | {
         f"workloads.{name}": float(again.done[:, i].mean()) for i, name in enumerate(names)
     }
@@ -73,6 +75,14 @@ def check_confidence(plan: CheckedPlan) -> None:
     for name, share in shares.items():
         if abs(stated[name] - share) * CONFIDENCE_SCENARIOS > SCENARIOS_TOL and not found["open"]:
             plan.say(f"confidence.{name}", "verify.redispatch", given=f"{stated[name]:.4f}", found=f"{share:.4f}")
+
+
+def _share_at_work(plan: CheckedPlan, facts: TrainingFacts, point: Mapping[str, Any]) -> float:
+    """Compute the share of the time at work of a job that its pauses leave."""
+    active, seconds = plan.active[point["id"]], [float(s) for s in plan.problem.calendar.seconds]
+    lost = lost_share(plan.problem, facts, trained_chips(point), plan.sites[point["site"]], active)
+    run_s = sum(width * s for width, s in zip(active, seconds, strict=True))
+    return 1.0 - sum(part * s for part, s in zip(lost, seconds, strict=True)) / run_s if run_s else 1.0
 
 
 def _check_slack(
