@@ -11,7 +11,7 @@ Data
     least_p      slots for which width that returned stays, itself included; 1 where it may go at once
     times_t      how often a slot occurs: seconds_t over its length
 Variables
-    rise_{p,t}   in [0, 1], width that returns in a slot; only where that costs time
+    rise_{p,t}   in [0, 1], width that returns in a slot; only where that costs time or must last
     back_{p,t}   in {0, 1}, 1 when width rises; only where running without progress could reduce the objective
 Objective
     None of its own.
@@ -40,7 +40,8 @@ def add_restarts(program: Program, data: PlanData, row_of: Ints) -> None:
     if restart is None:
         return
     before = predecessors(data.chronology.next)
-    where = (share >= 0) & (restart > 0)[:, None]
+    counts = restart > 0 if data.point_least_run_s is None else (restart > 0) | (data.point_least_run_s > 0)
+    where = (share >= 0) & counts[:, None]
     rise = program.add_columns("rise", share.shape, upper=1.0, where=where)
     point, at = np.nonzero(where)
     start = program.row_blocks["progress"][-1].start

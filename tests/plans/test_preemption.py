@@ -57,7 +57,7 @@ def restart(time):
 
 @pytest.fixture(scope="module")
 def plain(spec):
-    return solved(spec())
+    return solved(spec(job={"preemption": None}))
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +134,59 @@ def test_storage_bounds_what_runs_at_once():
 
 
 # -- what it means for a plan ------------------------------------------------------------------------------------------
+
+
+def test_where_nothing_is_stated_it_costs_what_the_catalog_says(spec, interrupted):
+    omitted = solved(spec())
+    assert omitted["totals"]["cost"] == pytest.approx(interrupted["totals"]["cost"], rel=1e-9)
+    assert omitted["preemptions"] == interrupted["preemptions"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"horizon": {"start": "2027-01-01", "years": 1, "calendar": "full-year"}},
+        {"robust": {"scenarios": 100}},
+        {"solver": {"method": "decomposed"}},
+    ],
+)
+def test_programs_taken_apart_by_slots_count_what_is_stated_alone(tiny, changes):
+    document = tiny(workloads=copy.deepcopy([TUNE]), **changes)
+    [job] = resolve_document(document).training
+    assert job.spec.preemption is None
+    document["workloads"][0]["preemption"] = {}
+    if "robust" not in changes:
+        assert resolve_document(document).training[0].spec.preemption is not None
+
+
+def test_wide_jobs_stay_for_a_shift(spec):
+    """A chat with a second peak at noon leaves room for three hours in between, too short for a job on more than 256 chips."""
+    day = [1.0] * 7 + [6.0] * 4 + [1.0] * 3 + [6.0] * 10
+    chat = CHAT | {"demand": {"requests_per_s": 12_000, "profile": day}}
+    wide = TUNE | {"tokens": "60T"}
+    stated = [
+        solved(spec(workloads=(chat, wide), job={"preemption": {"restart": "10 min", "least_run": hours}}))
+        for hours in ("6 h", "0 h")
+    ]
+    default = solved(spec(workloads=(chat, wide), job={"preemption": {"restart": "10 min"}}))
+    [point] = default["workloads"][1]["points"]
+    assert Layouts.of(**point["pools"][0]["layout"]).chips[0] > 256
+    assert default["totals"]["cost"] == pytest.approx(stated[0]["totals"]["cost"], rel=1e-9)
+    assert stated[1]["totals"]["cost"] <= stated[0]["totals"]["cost"] * (1 + 1e-9)
+    slots = [row for row in default["schedule"] if row["window"] == 0]
+    width = np.array([row["active"].get(point["id"], 0.0) for row in slots])
+    back = np.maximum(width - np.roll(width, 1), 0.0)
+    for t in range(24):
+        assert sum(back[t - past] for past in range(6)) <= width[t] + 1e-6
+
+
+def test_a_run_that_is_too_short_is_found(spec):
+    plan = solved(spec(job={"preemption": {"restart": "0 s", "least_run": "2 h"}}))
+    document = copy.deepcopy(dict(plan.document))
+    document["spec"]["workloads"][1]["preemption"]["least_run"] = "1 d"
+    found = verify_plan(Plan(document))
+    rising = plan["preemptions"][0]["resumptions"] > 0
+    assert rising and any("returned within 24 h" in str(line) for line in found)
 
 
 def test_left_out_it_is_nothing(plain):
@@ -276,7 +329,7 @@ def test_a_mistake_is_named_with_its_place(spec, changes):
         lambda d: d["storage"].pop(),
         lambda d: next(row for row in d["limits"] if row["path"].endswith("bandwidth")).update(value=1.0),
         lambda d: d["spec"]["workloads"][1].update(preemption={"restart": "1 h"}),
-        lambda d: d["spec"]["workloads"][1].pop("preemption"),
+        lambda d: d["spec"]["workloads"][1].update(preemption=None),
         lambda d: d["spec"]["sites"][0].update(storage_bandwidth="15 GB/s"),
         lambda d: d["schedule"][3]["active"].update({d["storage"][1]["point"]: 0.2}),
     ],

@@ -19,7 +19,7 @@ from planner.verify.plan import verify_plan
 
 LATE = {
     "name": "late",
-    "workloads": [{"name": "pretrain", "kind": "training", "architecture": "Qwen3-32B", "tokens": "300B", "deadline": "20 d"}],
+    "workloads": [{"name": "pretrain", "kind": "training", "architecture": "Qwen3-32B", "tokens": "300B", "deadline": "20 d", "preemption": None}],
     "sites": [{"region": "us-texas", "power": "2 MW"}],
     "offers": [{"system": "DGX H100", "how": "buy", "price": "310000 USD"}],
 }  # fmt: skip

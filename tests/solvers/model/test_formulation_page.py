@@ -95,6 +95,7 @@ def programs() -> list[Program]:
         data = together.problem(rng)
         made += [data, replace(data, limits=(Limit("limits.cost", "cost", 1e6),)), with_scenarios(data)]
         made += [test_lines.problem(rng, spread=True), test_preemption.problem(rng, -2)]
+        made += [test_preemption.with_least_run(test_preemption.problem(rng, 0), 2)]
         made += [
             with_least_fleet(test_residency.whole_problem(seed)),
             test_part_limits.drawn(seed),

@@ -15,6 +15,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from solvers.decomposition.coverage import supports
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
+from solvers.model.build import build
 from solvers.model.data import PlanData
 from solvers.search.joint import solve
 from tests.conftest import few_of
@@ -56,6 +57,22 @@ def problem(rng, least_cost):
         point_restart_s=np.array([*[0.0] * R, *table(jobs, high=3) / 4]), order=Chronology(next=following, step_s=np.full(T, 2.0)),
         point_storage=np.array([*[0.0] * R, *table(jobs, high=3)]), site_storage=np.where(rng.random(R) < 0.4, table(R, low=2, high=6), np.inf),
     )  # fmt: skip
+
+
+def lasting(data, p):
+    """Each slot in which the job may run with those whose returning width is at work there still, by the time that passes between them."""
+    before = np.argsort(data.order.next)
+    for t in np.flatnonzero(data.job_window_mask[0]):
+        past, at, passed = [], t, 0.0
+        while passed < data.point_least_run_s[p]:
+            past += [at] if data.job_window_mask[0, at] else []
+            passed, at = passed + data.order.step_s[at], before[at]
+        yield t, past
+
+
+def with_least_run(data, slots):
+    least_s = np.where(data.point_job >= 0, slots * data.order.step_s[0], 0.0)
+    return replace(data, point_least_run_s=least_s)
 
 
 def best(data):
@@ -117,6 +134,11 @@ def best(data):
                     (name, -sign * data.point_restart_s[p] * times * rising) for name, sign in change
                 ]
             row([(name, value * data.point_capacity[p]) for name, value in done], data.job_work[0], data.job_work[0])
+            for t, past in lasting(data, p) if data.point_least_run_s is not None else ():
+                width = [
+                    (name, sign * course[s]) for s in past for name, sign in ((("v", s), 1.0), (("v", before[s]), -1.0))
+                ]
+                row([*width, (("v", t), -1.0)], -np.inf, 0.0)
             answer = milp(cost, constraints=LinearConstraint(np.array(rows), low, high), bounds=Bounds(0.0, upper),
                           integrality=np.array([name[0] in ("n", "ran") for name in names], dtype=int))  # fmt: skip
             if answer.status == 0:
@@ -143,6 +165,43 @@ def test_equals_every_course_tried(least_cost, data):
         )
         done = asked.point_capacity * (found.values["v"] @ asked.slot_hours_s - lost)
         assert done[asked.point_job >= 0].sum() >= asked.job_work[0] * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3])
+@settings(max_examples=few_of(25) * TIMES, **SMALL)
+@given(data=problems())
+def test_least_runs_equal_every_course_tried(slots, data):
+    asked = with_least_run(data, slots)
+    expected, found = best(asked), solve(asked, EXACT)
+    if np.isinf(expected):
+        assert found.status == "infeasible"
+        return
+    assert found.value == pytest.approx(expected, rel=TOLERANCE, abs=TOLERANCE)
+    [p] = np.flatnonzero(found.values["y"] > 0.5)
+    width = found.values["v"][p]
+    back = np.maximum(width - width[np.argsort(asked.order.next)], 0.0)
+    for t, past in lasting(asked, p):
+        assert sum(back[s] for s in past) <= width[t] + 1e-6
+
+
+def test_width_that_returned_stays_by_hand():
+    """Six hours in a ring, three of them cheap and apart: one run of three hours in a row beats none of them alone."""
+    prices = np.array([1.0, 9.0, 1.0, 9.0, 1.0, 9.0])
+    free = problem(np.random.default_rng(0), 0)
+    data = replace(
+        free, slot_window=np.zeros(6, dtype=int), slot_hours_s=np.full(6, 2.0), order=Chronology(next=np.roll(np.arange(6), -1), step_s=np.full(6, 2.0)),
+        site_power_limit_w=np.array([np.inf]), option_site=np.array([0]), option_group=np.array([0]), option_fabric=np.array([-1]),
+        holding_option=np.array([0]), holding_window=np.array([-1]), holding_upper=np.ones(1), holding_cost={"cost": np.zeros(1)}, holding_power_w=np.zeros(1),
+        point_pool=np.array([-1]), point_job=np.array([0]), point_uses=np.array([[0, 0]]), point_uses_systems=np.ones(1), point_capacity=np.array([0.5]),
+        point_power_w=np.zeros(1), point_cost={"cost": prices[None, :]}, arc_workload=np.zeros(0, dtype=int), arc_origin=np.zeros(0, dtype=int),
+        arc_site=np.zeros(0, dtype=int), arc_pool=np.zeros(0, dtype=int), arc_cost={"cost": np.zeros((0, 6))}, demand=np.zeros((1, 1, 6)),
+        job_work=np.array([3.0]), job_window_mask=np.ones((1, 6), dtype=bool), point_restart_s=np.array([0.1]), point_storage=np.zeros(1), site_storage=np.array([np.inf]),
+    )  # fmt: skip
+    short, long = solve(data, EXACT), solve(with_least_run(data, 3), EXACT)
+    # three runs of one cheap hour each, of which each loses 0.1 of 2 s; then a run of at least three hours, dear ones included
+    assert short.value < 3 * 1.0 + 9.0 and long.value == pytest.approx(best(with_least_run(data, 3)), rel=1e-6)
+    assert long.value > short.value + 1.0
+    assert "lasts" in build(with_least_run(data, 3)).row_blocks and "lasts" not in build(data).row_blocks
 
 
 RELAXED = {
