@@ -274,8 +274,10 @@ def test_jobs_that_yield_lose_their_restart(made, tiny):
     problem, form = made(workloads=[*tiny()["workloads"], JOB | {"preemption": {"restart": "90 s"}}])
     found = preemption_arrays(problem, form.points)["point_restart_s"]
     assert found.tolist() == [90.0 if point.workload.name == "tune" else 0.0 for point in form.points]
-    problem, form = made(workloads=[JOB])
+    problem, form = made(workloads=[JOB | {"preemption": None}])
     assert preemption_arrays(problem, form.points) == {}
+    problem, form = made(workloads=[JOB | {"preemption": {"least_run": "3 h"}}])
+    assert set(preemption_arrays(problem, form.points)["point_least_run_s"]) == {3 * 3600.0}
 
 
 def test_architectures_that_answer_the_same_demand_are_one_group(monkeypatch):
