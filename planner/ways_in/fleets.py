@@ -197,7 +197,10 @@ def _slurm_nodes(number: int, gres: str, count: int, reading: _Reading) -> None:
 
 def _inventory(text: str, reading: _Reading) -> tuple[str, list[dict[str, Any]]]:
     """Read a CSV by the names of its columns; without a column of counts, prices per instance hour are offers."""
-    rows = list(csv.reader(io.StringIO(text)))
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=None)))
+    except csv.Error as error:
+        raise reading.problems.refuse("ways_in.not_text", error=str(error)) from None
     header = [name.strip().lower() for name in rows[0]] if rows else []
     at = {what: next((header.index(name) for name in names if name in header), None) for what, names in COLUMNS.items()}
     if (at["system"] is None and at["chip"] is None) or (at["count"] is None and at["price"] is None):

@@ -174,12 +174,17 @@ def _tokens(cell: str) -> int:
 def _mooncake(stream: IO[str], problems: FileProblems) -> Iterator[Batch]:
     """Read one request per line."""
     with stream:
-        lines = enumerate(stream, start=1)
-        while batch := list(islice(lines, BATCH)):
-            read = [row for line, text in batch if text.strip() and (row := _request(line, text, problems)) is not None]
-            if read and not problems.found:
-                times, inputs, outputs, blocks = zip(*read)
-                yield Batch(times, inputs, outputs, blocks)
+        try:
+            lines = enumerate(stream, start=1)
+            while batch := list(islice(lines, BATCH)):
+                read = [
+                    row for line, text in batch if text.strip() and (row := _request(line, text, problems)) is not None
+                ]
+                if read and not problems.found:
+                    times, inputs, outputs, blocks = zip(*read)
+                    yield Batch(times, inputs, outputs, blocks)
+        except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+            raise problems.refuse("ways_in.not_text", error=str(error)) from None
     problems.raise_all()
 
 

@@ -73,6 +73,7 @@ def test_prices_of_instances_become_offers_at_the_least_of_their_zones(tmp_path)
     [
         ("gpu,count\nT1000,3\nH100,x\n", "f.csv", ["f.csv line 2: no chip of the catalog is called T1000", "f.csv line 3, column 2: count: expected a whole number"]),
         ("gpu,gpus,count\nH100,7,3\n", "f.csv", ["the catalog has no system with 7 x H100 SXM5 80GB"]),
+        ("gpu,count\n" + "x" * 200_000, "f.csv", ["is not text in UTF-8 of the expected layout"]),
         ("a,b\n1,2\n", "f.csv", ["is no fleet that is read"]),
         ("InstanceType,AcceleratorName,AcceleratorCount,Price\np5.48xlarge,H100,8,0\n", "f.csv", ["line 2, column 4: expected a price per instance hour above 0"]),
         ("PARTITION NODES STATE\ngpu 8 idle\n", "s.txt", ['run sinfo -o "%N %D %G"']),

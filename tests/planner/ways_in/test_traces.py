@@ -172,3 +172,6 @@ def test_a_file_of_bytes_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SpecError, match="is not text"):
         read_trace(path)
+    path.write_bytes(b'{"timestamp": 0}' + b" " * 20_000 + b"\xff\n")
+    with pytest.raises(SpecError, match="is not text"):
+        read_trace(path)
