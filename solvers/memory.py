@@ -35,15 +35,23 @@ def most_for_a_step(allowed_bytes: float) -> float:
 
 @dataclass(slots=True)
 class MemoryWatch:
-    """Tells a search that the process holds as much memory as it may; from then on it is told so each time."""
+    """Tells a search that the process holds as much memory as it may, and remembers that it did so."""
 
     most_bytes: float
     was_full: bool = False
 
     def is_full(self) -> bool:
-        """Tell whether the process holds more than it may, or has done so before."""
-        self.was_full = self.was_full or resident_bytes() > self.most_bytes
-        return self.was_full
+        """Tell whether the process holds more than it may, after freed memory has gone back to the system.
+
+        A later step may begin again where what an earlier one held is free.
+        """
+        if resident_bytes() <= self.most_bytes:
+            return False
+        give_back()
+        if resident_bytes() <= self.most_bytes:
+            return False
+        self.was_full = True
+        return True
 
 
 @dataclass(slots=True)

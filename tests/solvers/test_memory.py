@@ -57,12 +57,21 @@ def test_memory_that_suffices_changes_nothing(tiny, method):
     assert not watch.was_full and (free.value, free.status) == (watched.value, watched.status)
 
 
-def test_a_watch_stays_full(monkeypatch):
+def test_a_watch_remembers_that_it_was_full_and_lets_later_steps_begin(monkeypatch):
     watch = MemoryWatch(1e9)
-    for held, full in ((5e8, False), (2e9, True), (5e8, True)):
+    for held, full, remembered in ((5e8, False, False), (2e9, True, True), (5e8, False, True)):
         monkeypatch.setattr(memory, "resident_bytes", lambda held=held: held)
-        assert watch.is_full() is full
-    assert Options(time_limit_s=60.0, memory=watch).left_s(0.0) == 0.0
+        assert (watch.is_full(), watch.was_full) == (full, remembered)
+        left_s = Options(time_limit_s=1e12, memory=watch).left_s(0.0)
+        assert (left_s == 0.0) is full
+
+
+def test_memory_that_can_be_given_back_is_not_used_up(monkeypatch):
+    held = [2e9]
+    monkeypatch.setattr(memory, "resident_bytes", lambda: held[0])
+    monkeypatch.setattr(memory, "give_back", lambda: held.__setitem__(0, 5e8))
+    watch = MemoryWatch(1e9)
+    assert not watch.is_full() and not watch.was_full
 
 
 def test_the_estimate_counts_no_more_than_is_built(data):
