@@ -18,8 +18,9 @@ REGION = "us-virginia"
 SYSTEMS = ("DGX H200", "DGX B200")
 ARCHITECTURE = "Meta-Llama-3.1-8B"
 RATE = 1.0  # requests/s
-REQUESTS_PER_USER_AND_DAY = 20.0
-DAY_S = 86_400.0
+SHARE_AT_ONCE, LEAST_SHARE_AT_ONCE = 0.1, 0.01  # of the users, in the busiest and in the quietest hour
+REQUESTS_PER_HOUR = 15.0  # of a user at work
+PEAK_HOUR = 14  # local time
 INPUT, OUTPUT = 1000, 300  # tokens
 TTFT, TPOT = "2 s", "50 ms"
 AGE = "2 years"
@@ -137,25 +138,42 @@ def known_architecture(model: str, catalog: Catalog) -> str:
 
 
 def _demand(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
-    """State the rate of requests: of users, else of the trace, else a guess; and its shape over day and week."""
+    """State the demand: users, else the rate of the trace, else a guess; and its shape over day and week."""
     trace = sources.trace
+    profile = None if trace is None or trace.profile is None else [round(weight, 4) for weight in trace.profile]
     demand: dict[str, Any] = {}
-    path = "workloads[0].demand.requests_per_s"
     if sources.users:
-        demand["requests_per_s"] = float(f"{sources.users * REQUESTS_PER_USER_AND_DAY / DAY_S:.4g}")
-        draft.guess(path, "ways_in.guess_users", users=sources.users, each=REQUESTS_PER_USER_AND_DAY)
+        demand["users"] = _users(draft, sources.users, has_profile=profile is not None)
     elif trace is not None and trace.rate is not None:
         demand["requests_per_s"] = float(f"{trace.rate:.6g}")
     else:
         demand["requests_per_s"] = RATE
-        draft.guess(path, "ways_in.guess_rate")
-    if trace is not None and trace.profile is not None:
-        demand["profile"] = [round(weight, 4) for weight in trace.profile]
-    else:
+        draft.guess("workloads[0].demand.requests_per_s", "ways_in.guess_rate")
+    if profile is not None:
+        demand["profile"] = profile
+    elif not sources.users:
         draft.guess("workloads[0].demand", "ways_in.guess_flat")
     if trace is not None and trace.week is not None and min(trace.week) > 1e-3:
         demand["week"] = [round(weight, 4) for weight in trace.week]
     workload["demand"] = demand
+
+
+def _users(draft: _Draft, count: int, *, has_profile: bool) -> dict[str, Any]:
+    """State the number of users, with guesses at how many are at work at once, at their requests, and at their hours without a profile."""
+    users: dict[str, Any] = {"count": count}
+    guesses: dict[str, tuple[str, float]] = {
+        "share_at_once": ("ways_in.guess_share_at_once", SHARE_AT_ONCE),
+        "requests_per_hour": ("ways_in.guess_requests_per_hour", REQUESTS_PER_HOUR),
+    }
+    if not has_profile:
+        guesses |= {
+            "peak_hour": ("ways_in.guess_peak_hour", PEAK_HOUR),
+            "least_share_at_once": ("ways_in.guess_least_share", LEAST_SHARE_AT_ONCE),
+        }
+    for key, (code, value) in guesses.items():
+        users[key] = value
+        draft.guess(f"workloads[0].demand.users.{key}", code)
+    return users
 
 
 def _lengths(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:

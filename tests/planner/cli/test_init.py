@@ -88,6 +88,19 @@ def test_a_trace_states_rate_shape_and_lengths(files, capsys, monkeypatch):
     assert len(workload["demand"]["week"]) == 7 and workload["lengths"]["input"] == 440
 
 
+def test_users_are_stated_as_users_and_their_habits_as_guesses(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    document, _ = init(capsys, "--users", "50000")
+    demand = document["workloads"][0]["demand"]
+    assert set(demand) == {"users"} and demand["users"]["count"] == 50000
+    guessed = {f"workloads[0].demand.users.{key}" for key in set(demand["users"]) - {"count"}}
+    assert guessed and guessed <= set(document["assumptions"])
+    assert {"requests_per_hour", "peak_hour", "least_share_at_once"} <= set(demand["users"])
+    document, _ = init(capsys, "--users", "50000", "--trace", "trace.csv")
+    demand = document["workloads"][0]["demand"]
+    assert len(demand["profile"]) == 24 and set(demand["users"]) == {"count", "share_at_once", "requests_per_hour"}
+
+
 def test_users_are_where_the_fleet_is_and_a_config_has_the_name_of_its_file(files, capsys, monkeypatch):
     monkeypatch.chdir(files)
     (files / "own-7b.config.json").write_text(json.dumps(CONFIG))
