@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,9 +15,10 @@ MOST_CHARACTERS = 2000
 """Of a printed problem."""
 MOST_SHOWN = 50
 """Problems of one input that are printed."""
+_NUMBER = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Issue:
     """A problem in the user's input: `path` is its place, `message` states the error and the expected value."""
 
@@ -29,10 +31,10 @@ class Issue:
 
 
 class SpecError(ValueError):
-    """An invalid spec, or invalid data that it names; `problems` lists every place, sorted by path. The first 50 are printed."""
+    """An invalid spec, or invalid data that it names; `problems` lists every place, sorted by path with numbers by value. The first 50 are printed."""
 
     def __init__(self, problems: Iterable[Issue]):
-        self.problems: list[Issue] = sorted(set(problems))
+        self.problems: list[Issue] = sorted(set(problems), key=_place)
         shown = [str(problem) for problem in self.problems[:MOST_SHOWN]]
         if more := len(self.problems) - len(shown):
             shown.append(f"and {more:,} more problem{'' if more == 1 else 's'}; correct these first")
@@ -49,6 +51,15 @@ class BrokenPlanError(RuntimeError):
     def __init__(self, findings: Iterable[str]):
         self.findings: list[str] = list(findings)
         super().__init__("the plan fails its own verification: " + "; ".join(self.findings))
+
+
+def _place(issue: Issue) -> tuple[list[str | tuple[int, str]], str, str]:
+    """Return the key by which problems are sorted: words as they are, numbers by value, so that line 2 stands before line 10."""
+    parts: list[str | tuple[int, str]] = list(_NUMBER.split(issue.path))
+    for i in range(1, len(parts), 2):
+        digits = str(parts[i]).replace(",", "").lstrip("0")
+        parts[i] = len(digits), digits
+    return parts, issue.path, issue.message
 
 
 def _cut(text: str, most: int) -> str:

@@ -44,7 +44,10 @@ def add_init(commands: Commands) -> None:
         help="systems: kubectl get nodes -o json, sinfo, or an inventory in CSV; or prices of instances",
     )
     init.add_argument(
-        "--users", metavar="N", type=positive_users, help="number of users; how many are at work at once and what each asks are guesses"
+        "--users",
+        metavar="N",
+        type=positive_users,
+        help="number of users; how many are at work at once and what each asks are guesses",
     )
     init.add_argument("--region", metavar="NAME", help="region of the catalog where users and sites are")
     init.add_argument("--output", metavar="FILE", help="write the spec there instead of standard output")
