@@ -295,7 +295,9 @@ def test_too_slow_a_storage_is_the_conflict_and_the_repair_is_enough(spec):
 def test_both_have_tables_for_people(stored, interrupted):
     words = render(stored, "table")
     assert "How often jobs make room" in words and "What runs through storage" in words and "GB/s" in words
-    assert "tune makes room" in render(interrupted, "table")  # which loses 2 % of its time, and named is what loses 0.5 %
+    assert "tune makes room" in render(
+        interrupted, "table"
+    )  # which loses 2 % of its time, and named is what loses 0.5 %
 
 
 @pytest.mark.parametrize(
