@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from planner.escape import csv_cell, markdown, terminal
 from planner.messages import Message
 
 Row = Mapping[str, Any]
+FRAMES = ("pandas", "polars")  # that make data frames; neither is required
 FORMATS = ("table", "json", "csv", "md")  # in which plans and studies are printed
 
 
@@ -66,6 +69,38 @@ def as_markdown(rows: Sequence[Row], escaped: Callable[[str], str] = markdown) -
         *([escaped(_cell(row.get(column))) for column in columns] for row in rows),
     ]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def as_html(heading: str, rows: Sequence[Row], further: int = 0) -> str:
+    """Format a heading and rows as HTML, numbers to the right; `further`: rows that were left out, which the last line counts."""
+    columns = _columns(rows)
+    head = "".join(f"<th>{html.escape(terminal(column))}</th>" for column in columns)
+    lines = [f"<tr>{''.join(_html_cell(row.get(column)) for column in columns)}</tr>" for row in rows]
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>" if rows else ""
+    more = f"<p>{html.escape(Message.of('list.more', count=further).text())}</p>" if further > 0 else ""
+    return f"<p><b>{html.escape(terminal(heading))}</b></p>{table}{more}"
+
+
+def _html_cell(value: Any) -> str:
+    style = ' style="text-align:right"' if isinstance(value, (int, float)) else ""
+    return f"<td{style}>{html.escape(terminal(_cell(value)))}</td>"
+
+
+def as_frame(rows: Sequence[Row], library: str | None = None) -> Any:
+    """Make a data frame of rows, by pandas or polars; without `library`, by the first that is installed.
+
+    Raises ValueError for another library, and ImportError where none that is asked for is installed.
+    """
+    if library is not None and library not in FRAMES:
+        raise ValueError(Message.of("library.unknown_frame", given=library, names=", ".join(FRAMES)).text())
+    for name in FRAMES if library is None else (library,):
+        try:
+            frames = import_module(name)
+        except ModuleNotFoundError:
+            continue
+        columns = {column: [row.get(column) for row in rows] for column in _columns(rows)}
+        return frames.DataFrame(columns) if name == "pandas" else frames.DataFrame(columns, strict=False)
+    raise ImportError(Message.of("library.no_frame", names=library or " / ".join(FRAMES)).text())
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:

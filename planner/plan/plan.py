@@ -11,10 +11,16 @@ from typing import Any, cast
 from planner.errors import Issue, SpecError
 from planner.files import write_file
 from planner.messages import Message, codes_in
+from planner.plan.notebook import html, rows_of, short
 from planner.plan.rows.document import PlanDocument
-from planner.plan.rows.framing import Objective
-from planner.plan.rows.money import BY_THE_BOUND, Limit, Totals
+from planner.plan.rows.fleet import Deployment, Fabric, FleetRow
+from planner.plan.rows.framing import Assumption, FactRow, Objective, Provenance
+from planner.plan.rows.money import BY_THE_BOUND, CostLine, Limit, Totals
+from planner.plan.rows.quality import RunnerUp
+from planner.plan.rows.time import Slot, SlotRoute
+from planner.plan.rows.workloads import Workload
 from planner.plan.upgrade import FIRST, LATEST, upgraded
+from planner.tables import as_frame
 
 PLAN_SCHEMA_VERSION = LATEST
 KEYS = (
@@ -37,11 +43,20 @@ TABLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
-    """A plan as the JSON document of docs/plan.md; amounts in the spec's currency, quantities in SI."""
+    """A plan as the JSON document of docs/plan.md; amounts in the spec's currency, quantities in SI.
+
+    Each table is a property with typed rows; a plan without the table has no rows.
+    """
 
     document: PlanDocument
+
+    def __repr__(self) -> str:
+        return short(self.document)
+
+    def _repr_html_(self) -> str:
+        return html(self.document)
 
     def __getitem__(self, key: str) -> Any:
         document: Mapping[str, Any] = self.document
@@ -52,6 +67,83 @@ class Plan:
         document: Mapping[str, Any] = self.document
         rows: Sequence[Mapping[str, Any]] = document.get(name) or ()
         return rows
+
+    @property
+    def fleet(self) -> list[FleetRow]:
+        """Return what to obtain: systems by site, kind and way to obtain them."""
+        return self.document["fleet"]
+
+    @property
+    def deployments(self) -> list[Deployment]:
+        """Return the serving points with their whole replicas and pools."""
+        return self.document.get("deployments", [])
+
+    @property
+    def workloads(self) -> list[Workload]:
+        """Return each workload with its points, latencies, use and cost."""
+        return self.document["workloads"]
+
+    @property
+    def fabrics(self) -> list[Fabric]:
+        """Return the networks between own systems."""
+        return self.document["fabrics"]
+
+    @property
+    def routes(self) -> list[SlotRoute]:
+        """Return the output tokens per second from site to origin, by workload and slot."""
+        return self.document["routes"]
+
+    @property
+    def schedule(self) -> list[Slot]:
+        """Return power, energy, prices and active replicas by site and slot."""
+        return self.document["schedule"]
+
+    @property
+    def cost_lines(self) -> list[CostLine]:
+        """Return the cost by component, site, system and way to obtain it."""
+        return self.document["cost_lines"]
+
+    @property
+    def carbon_lines(self) -> list[CostLine]:
+        """Return the carbon [kg] in the same rows as `cost_lines`."""
+        return self.document["carbon_lines"]
+
+    @property
+    def limits(self) -> list[Limit]:
+        """Return every limit with value, slack and marginal value."""
+        return self.document["limits"]
+
+    @property
+    def runner_up(self) -> list[RunnerUp]:
+        """Return the unused system of each site that comes closest to being used."""
+        return self.document["runner_up"]
+
+    @property
+    def assumptions(self) -> list[Assumption]:
+        """Return the figures that are assumed, with reason and share of the objective."""
+        return self.document["assumptions"]
+
+    @property
+    def provenance(self) -> list[Provenance]:
+        """Return every figure of the catalog that was used, with its source."""
+        return self.document["provenance"]
+
+    @property
+    def notes(self) -> list[FactRow]:
+        """Return how the spec was understood, and what in it is at odds with known figures."""
+        return self.document.get("notes", [])
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """Return the present value by component; `cost_lines` has it by site and system as well."""
+        return self.document["costs"]
+
+    def to_frame(self, name: str, library: str | None = None) -> Any:
+        """Return a table as a data frame of pandas, else of polars, whichever is installed; `library` asks for one of them.
+
+        Raises ValueError for a name that is no table of the plan, and ImportError where neither is installed.
+        """
+        return as_frame(rows_of(self.document, name), library)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Plan:
