@@ -34,7 +34,7 @@ def solve(
     A plan with an answer was verified (`planner.verify`). Raises SpecError for an invalid spec, OSError for an unreadable file, and
     BrokenPlanError for a plan that fails its own verification. Infeasible, unbounded and out of time are plans with that status.
     """
-    document = read_spec(source, hourly)
+    document = read_spec(source, hourly, overlays)
     return solve_document(document, overlays=overlays, progress=progress, threads=threads)
 
 
@@ -42,7 +42,7 @@ def check_spec(
     source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = ()
 ) -> dict[str, int]:
     """Count the workloads, sites, systems, offers, slots and assumptions of a valid spec; raises SpecError with every problem of an invalid one."""
-    document = read_spec(source, hourly)
+    document = read_spec(source, hourly, overlays)
     return check_document(document, overlays=overlays)
 
 

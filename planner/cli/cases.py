@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from planner.cli.options import add_limit_options, overlay_folders, read_json, search_limits
+from planner.cli.options import add_limit_options, case_document, overlay_folders, search_limits
 from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
 from planner.escape import markdown, terminal
 from planner.exit_codes import INFEASIBLE, OK
@@ -48,7 +48,7 @@ def _layouts(arguments: argparse.Namespace) -> int:
     from planner.candidates.layouts import layout_table
     from planner.estimate.case import best_layouts, nothing_fits, resolve_case
 
-    document, overlays = read_json(arguments.case), overlay_folders(arguments)
+    document, overlays = case_document(arguments, arguments.case), overlay_folders(arguments)
     if isinstance(document.get("workload"), dict) and document["workload"].get("kind") == "reinforcement":
         return _splits(arguments, resolve_case(document, overlays))
     limits = search_limits(arguments)
@@ -88,7 +88,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from planner.estimate.answer import estimate, sections
     from planner.report.notes import HEADING
 
-    found = estimate(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
+    found = estimate(case_document(arguments, arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found.answer is None:
         print(terminal(found.reason), file=sys.stderr)
         if arguments.format == "json":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.options import add_limit_options, hourly_folders, overlay_folders, read_json, search_limits
+from planner.cli.options import add_limit_options, case_document, hourly_folders, overlay_folders, search_limits
 from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
 from planner.errors import LimitReached
 from planner.escape import markdown, terminal
@@ -49,7 +49,7 @@ def _characterise(arguments: argparse.Namespace) -> int:
     from planner.design.characterise.value import value_of_systems, with_value
     from planner.spec.series import with_series
 
-    document = read_json(arguments.document)
+    document = case_document(arguments, arguments.document)
     if "workloads" in document:
         document = with_series(document, hourly_folders(arguments, arguments.document))
     limits, code = search_limits(arguments), OK
@@ -76,7 +76,7 @@ def _codesign(arguments: argparse.Namespace) -> int:
 
     if arguments.best < 1:
         raise SpecError([Issue("--best", Message.of("option.at_least_one_change", given=str(arguments.best)).text())])
-    found = codesign(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
+    found = codesign(case_document(arguments, arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found.document is None:
         print(terminal(found.reason), file=sys.stderr)
         return INFEASIBLE
@@ -94,7 +94,9 @@ def _codesign(arguments: argparse.Namespace) -> int:
 def _edge(arguments: argparse.Namespace) -> int:
     from planner.design.edge.answer import edge, sections
 
-    found = edge(read_json(arguments.spec), overlay_folders(arguments), search_limits(arguments)).document
+    found = edge(
+        case_document(arguments, arguments.spec), overlay_folders(arguments), search_limits(arguments)
+    ).document
     rows = [{"task": task["name"], "runs_on": task["tier"], **row} for task in found["tasks"] for row in task["tiers"]]
     _write(arguments, found, rows, f"{found['name']}: {found['words']}", lambda: sections(found))
     code = said_if_left_out(found)
@@ -105,7 +107,7 @@ def _kv_tiers(arguments: argparse.Namespace) -> int:
     from planner.design.kv_tiers import kv_tiers, sections
     from planner.report.words import counted
 
-    found = kv_tiers(read_json(arguments.case), overlay_folders(arguments), search_limits(arguments))
+    found = kv_tiers(case_document(arguments, arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found["chosen"] is None:
         print(terminal(Message.of("cli.no_sizes_fit").text()), file=sys.stderr)
         return INFEASIBLE

@@ -125,8 +125,8 @@ def _config(
     """Return (name, config) of the model: of the file, of a folder that is served, or of the hub; None for one that the catalog has."""
     from planner.facts import Fact
     from planner.spec.document import read_document
-    from planner.ways_in.draft import known_architecture
     from planner.ways_in.hub import PREFIX, hub_config
+    from planner.ways_in.named import known_architecture
 
     model = arguments.model or launched
     name = model.removeprefix(PREFIX).rstrip("/").rpartition("/")[2]

@@ -139,11 +139,19 @@ def spec_document(arguments: argparse.Namespace) -> dict[str, Any]:
     """Read the spec, apply --set and the solver options, and load the hourly series that it names."""
     from planner.spec.document import changed
     from planner.spec.series import with_series
+    from planner.ways_in.named import with_hub_models
 
     demo = getattr(arguments, "demo", False)
     source = "-" if demo else arguments.spec
     document = changed(demo_document() if demo else read_json(source), arguments.set, solver_overrides(arguments))
-    return with_series(document, hourly_folders(arguments, source))
+    return with_series(with_hub_models(document, overlay_folders(arguments)), hourly_folders(arguments, source))
+
+
+def case_document(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
+    """Read a case, with the configs of the models of the hub that it names."""
+    from planner.ways_in.named import with_hub_models
+
+    return with_hub_models(read_json(path), overlay_folders(arguments))
 
 
 def demo_document() -> dict[str, Any]:

@@ -14,6 +14,7 @@ from planner.messages import Message
 from planner.spec.old_keys import as_written
 from planner.spec.quantities import shown
 from planner.spec.series import with_series
+from planner.ways_in.named import with_hub_models
 
 Edits = tuple[tuple[str, Any], ...]  # (path such as sites[0].power, value); None to take the value away
 MOST_DIGITS = 9  # digits of a position in a list
@@ -75,11 +76,14 @@ def _is_deep(document: Any) -> bool:
     return bool(level)
 
 
-def read_spec(source: str | Path | Mapping[str, Any], hourly: Sequence[Path]) -> dict[str, Any]:
-    """Read a spec from a file or a mapping, with the hourly series that it names; `hourly`: folders in which they may lie."""
+def read_spec(
+    source: str | Path | Mapping[str, Any], hourly: Sequence[Path], overlays: Sequence[Path] = ()
+) -> dict[str, Any]:
+    """Read a spec from a file or a mapping, with the models of the hub and the hourly series that it names; `hourly`: folders in which series may lie."""
     if isinstance(source, Mapping):
-        return with_series(source, hourly)
-    return with_series(read_document(Path(source).read_bytes()), [*hourly, Path(source).parent])
+        return with_series(with_hub_models(source, overlays), hourly)
+    document = with_hub_models(read_document(Path(source).read_bytes()), overlays)
+    return with_series(document, [*hourly, Path(source).parent])
 
 
 class _Refused(ValueError):

@@ -26,6 +26,7 @@ from planner.solving.standing import Progress
 from planner.spec.document import changed
 from planner.spec.series import with_series
 from planner.studies.batch_lines import EXIT_BY_LINE, FAILED, INVALID_LINE, Line, Settings
+from planner.ways_in.named import with_hub_models
 
 SAFE_PATH = "PYTHONSAFEPATH"  # the variable of Python's option -P, inherited by processes
 ORPHANED_S = 1  # how soon a worker notices that its parent was killed
@@ -81,7 +82,8 @@ def answer(line: Line, settings: Settings) -> Answer:
 
 
 def _solved(line: Line, settings: Settings, began: float) -> Answer:
-    document = with_series(changed(line.document, settings.assignments, settings.solver), settings.hourly)
+    document = with_hub_models(changed(line.document, settings.assignments, settings.solver), settings.overlays)
+    document = with_series(document, settings.hourly)
     plan = solve_document(document, overlays=settings.overlays, threads=1)  # the lines share the processors
     return _answer(line, plan.status, "", {"plan": plan.document}, began)
 

@@ -207,7 +207,7 @@ def break_even(
     them, once all that is paid for owning but licences at its low and rent at its high figure, once the other way round.
     Bought systems stand on a network for `systems` of its kind. Raises SpecError for a study that the spec does not allow.
     """
-    began, document = time.perf_counter(), read_spec(source, hourly)
+    began, document = time.perf_counter(), read_spec(source, hourly, overlays)
     parse_spec(document)
     given = span or ((1, 6) if against == HORIZON else (0.1, 1.0))
     _check(against, given, utilisation, systems)

@@ -167,7 +167,7 @@ def frontier(
     """
     _check(against, points, span)
     began = time.perf_counter()
-    document = read_spec(source, hourly)
+    document = read_spec(source, hourly, overlays)
     scores = _scores(document) if against == QUALITY else ""
     start = planned(document, overlays, progress=progress, threads=threads)
     document = {key: value for key, value in start.document.items() if key != "robust"}

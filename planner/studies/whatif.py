@@ -61,7 +61,7 @@ class WhatIf:
         """Solve the spec. Raises SpecError for an invalid or a robust spec and OSError for an unreadable file."""
         from solvers.search.reoptimize import Reoptimizer
 
-        self.document = read_spec(source, hourly)
+        self.document = read_spec(source, hourly, overlays)
         self._overlays, self._progress, self._threads = overlays, progress, threads
         self._grids: dict[Any, Any] = {}
         self._program = Reoptimizer()

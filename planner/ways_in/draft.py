@@ -12,6 +12,7 @@ from planner.messages import Message
 from planner.ways_in.fleets import Fleet
 from planner.ways_in.hub import PREFIX
 from planner.ways_in.launch import Launch
+from planner.ways_in.named import known_architecture
 from planner.ways_in.traces import Trace
 
 REGION = "us-virginia"
@@ -122,19 +123,6 @@ def _architecture(draft: _Draft, workload: dict[str, Any], sources: Sources, cat
         return
     workload["architecture"] = known_architecture(model, catalog)
     draft.notes.append(Fact("--model", Message.of("ways_in.of_catalog", model=model, record=workload["architecture"])))
-
-
-def known_architecture(model: str, catalog: Catalog) -> str:
-    """Return the record of a model of the hub; empty if the catalog has none.
-
-    >>> known_architecture("Qwen/Qwen3-32B", Catalog.load()), known_architecture("a/b", Catalog.load())
-    ('Qwen3-32B', '')
-    """
-    name = model.removeprefix(PREFIX)
-    for candidate in (name, name.rpartition("/")[2]):
-        if catalog.has("architectures", candidate):
-            return catalog.get("architectures", candidate).name
-    return ""
 
 
 def _demand(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
