@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planner.facts import Fact
     from planner.ways_in.draft import Sources
 
-OPTIONS = ("model", "config", "vllm", "sglang", "trace", "fleet", "users")
+OPTIONS = ("model", "config", "vllm", "sglang", "trtllm", "trace", "fleet", "users")
 
 
 def add_init(commands: Commands) -> None:
@@ -35,6 +35,7 @@ def add_init(commands: Commands) -> None:
         "--vllm", metavar="COMMAND", help='how vLLM is launched, such as "vllm serve ORG/NAME -tp 8", or its YAML file'
     )
     init.add_argument("--sglang", metavar="COMMAND", help="how SGLang's server is launched, or its YAML file")
+    init.add_argument("--trtllm", metavar="COMMAND", help="how `trtllm-serve` is launched, or its YAML file")
     init.add_argument(
         "--trace", metavar="FILE", help="requests: Azure, Mooncake or BurstGPT, or a JSON list of [input, output]"
     )
@@ -84,7 +85,7 @@ def _sources(arguments: argparse.Namespace) -> tuple[Sources, list[Fact]]:
     from planner.ways_in.accelerators import region_called
     from planner.ways_in.draft import Sources, home
     from planner.ways_in.fleets import read_fleet
-    from planner.ways_in.launch import SGLANG, VLLM, read_launch
+    from planner.ways_in.launch import SGLANG, TRTLLM, VLLM, read_launch
     from planner.ways_in.traces import read_trace
 
     catalog = load_catalog(arguments)
@@ -107,8 +108,9 @@ def _sources(arguments: argparse.Namespace) -> tuple[Sources, list[Fact]]:
             catalog.get("regions", arguments.region)
         except UnknownName as error:
             problems.append(Issue("--region", unknown_record(error)))
-    engine = VLLM if arguments.vllm else SGLANG
-    command = arguments.vllm or arguments.sglang
+    commands = {VLLM: arguments.vllm, SGLANG: arguments.sglang, TRTLLM: arguments.trtllm}
+    engine = next((engine for engine, command in commands.items() if command), VLLM)
+    command = commands[engine]
     launch = tried(lambda: read_launch(command, engine)) if command else None
     fleet = tried(lambda: read_fleet(Path(arguments.fleet), catalog)) if arguments.fleet else None
     zone = catalog.get("regions", home(region, fleet)).words("timezone")

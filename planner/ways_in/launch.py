@@ -1,6 +1,6 @@
-"""Read how an engine is launched: a command `vllm serve …` or of SGLang's server, or a YAML file of its flags.
+"""Read how an engine is launched: a command `vllm serve …`, of SGLang's server or `trtllm-serve …`, or a YAML file of its flags.
 
-The flags that exist are stored under `data/`, of vLLM 0.33.0 and SGLang 0.5.23. Others are refused, with similar names, so that
+The flags that exist are stored under `data/`, of vLLM 0.33.0, SGLang 0.5.23 and TensorRT-LLM 1.x. Others are refused, with similar names, so that
 no typing error goes unnoticed; known ones without a bearing on a plan are listed.
 """
 
@@ -20,8 +20,15 @@ from planner.messages import Message
 from planner.ways_in.problems import FileProblems
 
 _DATA = Path(__file__).parent / "data"
-VLLM, SGLANG = "vllm", "sglang"
-VERSIONS = {VLLM: "0.33.0", SGLANG: "0.5.23"}
+VLLM, SGLANG, TRTLLM = "vllm", "sglang", "trtllm"
+VERSIONS = {VLLM: "0.33.0", SGLANG: "0.5.23", TRTLLM: "1.x"}
+NAMES = {VLLM: "vllm", SGLANG: "sglang", TRTLLM: "tensorrt_llm"}
+"""Option of `init` -> engine of a spec."""
+EXAMPLES = {
+    VLLM: "vllm serve ORG/NAME --tensor-parallel-size 8",
+    SGLANG: "python -m sglang.launch_server --model-path ORG/NAME --tp-size 8",
+    TRTLLM: "trtllm-serve ORG/NAME --tp_size 8",
+}
 
 FRONT_END = (
     "host", "port", "uds", "uvicorn-log-level", "disable-uvicorn-access-log", "allow-credentials", "allowed-origins", "allowed-methods",
@@ -44,11 +51,16 @@ SHORT = {
         "tp": "tp-size", "pp": "pp-size", "dp": "dp-size", "ep": "ep-size", "model": "model-path", "tensor-parallel-size": "tp-size",
         "pipeline-parallel-size": "pp-size", "data-parallel-size": "dp-size", "expert-parallel-size": "ep-size",
     },
+    TRTLLM: {
+        "tp-size": "tensor-parallel-size", "pp-size": "pipeline-parallel-size", "cp-size": "context-parallel-size",
+        "ep-size": "moe-expert-parallel-size", "cluster-size": "moe-cluster-parallel-size", "extra-llm-api-options": "config",
+        "kv-cache-free-gpu-memory-fraction": "free-gpu-memory-fraction",
+    },
 }  # fmt: skip
 """Short names of flags -> their full names."""
 
 SWITCH = re.compile(
-    r"(?:enable|disable|no|trust|skip|use|enforce|async|allow|headless|return|language-model-only|log-requests)\b"
+    r"(?:enable|disable|no|trust|skip|use|enforce|async|allow|fail-fast|headless|return|language-model-only|log-requests)\b"
 )
 KEYS = {
     VLLM: {
@@ -59,10 +71,17 @@ KEYS = {
         "model": "model-path", "tp": "tp-size", "pp": "pp-size", "dp": "attn-dp-size", "context": "context-length",
         "memory": "mem-fraction-static", "weights": "quantization", "cache": "kv-cache-dtype",
     },
+    TRTLLM: {
+        "model": "model", "tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "cp": "context-parallel-size", "context": "max-seq-len",
+        "weights": "quant-config.quant-algo", "cache": "kv-cache-config.dtype",
+    },
 }  # fmt: skip
-"""Property of a launch -> the flag of each engine."""
+"""Property of a launch -> the flag of each engine. TensorRT-LLM has none for the share of the memory: its fraction is of what the weights leave free."""
 
-DRAFTED = ("speculative-config", "spec-tokens", "speculative-num-draft-tokens")
+DRAFTED = (
+    "speculative-config", "spec-tokens", "speculative-num-draft-tokens", "speculative-config.max-draft-len",
+    "speculative-config.num-nextn-predict-layers",
+)  # fmt: skip
 USED = {*DRAFTED, "enforce-eager", "dp-size", "enable-dp-attention", "disable-cuda-graph", "config"}
 WEIGHTS = {
     "fp8": "fp8", "w8a8_fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp8": "mxfp8", "modelopt_fp8": "fp8", "mxfp4": "mxfp4", "modelopt_fp4": "nvfp4", "nvfp4": "nvfp4",
@@ -91,14 +110,15 @@ def read_launch(text: str, engine: str) -> Launch:
     problems: list[Issue] = []
     path = Path(text)
     is_file = path.suffix.lower() in (".yaml", ".yml") and (len(text.split()) == 1 or path.is_file())
-    given = _from_yaml(path) if is_file else _from_command(text, engine, problems)
+    given = _from_yaml(path, engine) if is_file else _from_command(text, engine, problems)
     if not is_file and isinstance(given.get("config"), str):
-        given = {**_from_yaml(Path(str(given["config"]))), **given}
+        of_file = _from_yaml(Path(str(given["config"])), engine)
+        given = {**given, **of_file} if engine == TRTLLM else {**of_file, **given}
     flags = {}
     for name, value in given.items():
         known = _known(engine)
         full = SHORT[engine].get(name, name)
-        if full in known or full.removeprefix("no-") in known:
+        if full.partition(".")[0] in known or full.removeprefix("no-") in known:
             flags[full] = value
         else:
             close = close_matches(full, known)
@@ -131,15 +151,14 @@ def _from_command(text: str, engine: str, problems: list[Issue]) -> dict[str, An
         (i for i, word in enumerate(words) if word.endswith(("launch_server", "serve")) or word == "launch_server.py"),
         None,
     )
-    if start is None:
-        example = (
-            "vllm serve ORG/NAME --tensor-parallel-size 8"
-            if engine == VLLM
-            else "python -m sglang.launch_server --model-path ORG/NAME --tp-size 8"
-        )
-        raise SpecError([Issue(option, Message.of("ways_in.no_command", example=example).text())])
+    if start is None or (
+        engine == TRTLLM and words[start + 1 : start + 2] in (["disaggregated"], ["mm_embedding_serve"])
+    ):
+        raise SpecError([Issue(option, Message.of("ways_in.no_command", example=EXAMPLES[engine]).text())])
     found: dict[str, Any] = {}
     rest = words[start + 1 :]
+    if engine == TRTLLM and rest[:1] == ["serve"]:
+        rest = rest[1:]
     while rest:
         word = rest.pop(0)
         if not word.startswith("-"):
@@ -148,19 +167,23 @@ def _from_command(text: str, engine: str, problems: list[Issue]) -> dict[str, An
             found.setdefault("model", word)
             continue
         name, equals, value = word.lstrip("-").partition("=")
-        name = name.replace("_", "-")
+        name = SHORT[engine].get(name.replace("_", "-"), name.replace("_", "-"))
         if equals:
             found[name] = value
-        elif rest and not re.match(r"-{1,2}[A-Za-z]", rest[0]) and not SWITCH.match(SHORT[engine].get(name, name)):
+        elif rest and not re.match(r"-{1,2}[A-Za-z]", rest[0]) and not SWITCH.match(name):
             found[name] = rest.pop(0)
         else:
             found[name] = True
     return found
 
 
-def _from_yaml(path: Path) -> dict[str, Any]:
-    """Read a flat YAML file of flags: `name: value` on each line, names with hyphens or underscores. Raises SpecError by line."""
-    problems, found = FileProblems(path.name), {}
+def _from_yaml(path: Path, engine: str) -> dict[str, Any]:
+    """Read a YAML file of flags: `name: value` on each line, names with hyphens or underscores. Raises SpecError by line.
+
+    Of TensorRT-LLM also blocks of such lines; a value there is called block.name.
+    """
+    problems, block = FileProblems(path.name), ""
+    found: dict[str, Any] = {}
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
@@ -169,14 +192,24 @@ def _from_yaml(path: Path) -> dict[str, Any]:
         bare = re.sub(r"(?:^|\s)#.*$", "", line).rstrip()
         if not bare or bare == "---":
             continue
-        match = re.fullmatch(r"([A-Za-z][\w-]*)\s*:\s*(.*)", bare)
+        inside = engine == TRTLLM and bool(block) and bare[0] in " -"
+        if inside and bare.lstrip().startswith("-"):
+            continue  # of a list, none of which bears on a plan
+        match = re.fullmatch(r"([A-Za-z][\w-]*)\s*:\s*(.*)", bare.lstrip() if inside else bare)
         if match is None:
             problems.add(number, "ways_in.not_flat_yaml", len(bare) - len(bare.lstrip()) + 1)
             continue
         text = match[2].strip()
         quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
         word = text[1:-1] if quoted else text
-        found[match[1].replace("_", "-")] = True if not quoted and word.lower() == "true" else word
+        name = match[1].replace("_", "-")
+        if not inside:
+            block = "" if text else f"{name}."
+        if engine == TRTLLM and (pairs := re.fullmatch(r"\{(.*)\}", text)):
+            found |= {f"{name}.{key.strip().replace('_', '-')}": value.strip()
+                      for key, _, value in (part.partition(":") for part in pairs[1].split(","))}  # fmt: skip
+            continue
+        found[f"{block}{name}" if inside else name] = True if not quoted and word.lower() == "true" else word
     problems.raise_all()
     return {name: value for name, value in found.items() if str(value).lower() not in ("false", "null", "")}
 
@@ -201,9 +234,9 @@ def _launch(flags: Mapping[str, Any], engine: str, problems: list[Issue]) -> Lau
             return default
         return value
 
-    workload: dict[str, Any] = {"engine": engine}
+    workload: dict[str, Any] = {"engine": NAMES[engine]}
     guesses: dict[str, str] = {}
-    if keys["memory"] in flags:
+    if keys.get("memory") in flags:
         workload["memory_utilisation"] = number("memory", 0.9, 1.0)
     weights = str(flags.get(keys["weights"], "")).lower()
     if weights in WEIGHTS:
@@ -218,11 +251,16 @@ def _launch(flags: Mapping[str, Any], engine: str, problems: list[Issue]) -> Lau
     if drafted := _drafted(flags, engine, problems):
         workload["speculation"] = {"draft_tokens": drafted, "acceptance": ACCEPTANCE}
         guesses["speculation.acceptance"] = Message.of("ways_in.guess_acceptance").text()
-    ranks = number("dp", 1, 4096) if keys["dp"] in flags else number("dp-size", 1, 4096) if engine == SGLANG else 1
+    ranks = number("dp", 1, 4096) if keys.get("dp") in flags else number("dp-size", 1, 4096) if engine == SGLANG else 1
     inside = engine == SGLANG and (
-        flags.get("enable-dp-attention") or keys["dp"] in flags
+        flags.get("enable-dp-attention") or keys.get("dp") in flags
     )  # these ranks share the tensor ranks' chips
-    chips = int(number("tp", 1, 4096) * number("pp", 1, 4096) * (1 if inside else ranks))
+    chips = int(
+        number("tp", 1, 4096)
+        * number("pp", 1, 4096)
+        * (number("cp", 1, 4096) if "cp" in keys else 1)
+        * (1 if inside else ranks)
+    )
     most_context = int(number("context", 1, 1e9)) if flags.get(keys["context"]) not in (None, "auto", "-1") else 0
     read = {*keys.values(), *USED}
     left = tuple(sorted(f"--{name}" for name in flags if name not in read))

@@ -48,6 +48,7 @@ SOURCES = {
     "config": ["--config", "config.json"],
     "vllm": ["--vllm", "vllm serve org/own -tp 2 --max-model-len 1024"],
     "sglang": ["--sglang", "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 2 --speculative-num-draft-tokens 3"],
+    "trtllm": ["--trtllm", "trtllm-serve Qwen/Qwen3-8B --tp_size 2"],
     "trace": ["--trace", "trace.csv"],
     "fleet": ["--fleet", "fleet.csv"],
     "prices": ["--fleet", "vms.csv"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import SpecError
-from planner.ways_in.launch import ACCEPTANCE, SGLANG, VLLM, read_launch
+from planner.ways_in.launch import ACCEPTANCE, SGLANG, TRTLLM, VLLM, read_launch
 
 
 def test_a_vllm_command_states_the_workload():
@@ -48,6 +48,26 @@ def test_yaml_files_state_the_same(tmp_path):
     assert read_launch(f"vllm serve org/own --config {config}", VLLM).model == "org/own"
 
 
+def test_a_command_of_tensorrt_llm_states_the_workload_and_its_file_has_the_last_word(tmp_path):
+    config = tmp_path / "llm.yaml"
+    config.write_text(
+        "tensor_parallel_size: 4\nenable_attention_dp: true\nkv_cache_config:\n  dtype: fp8\n  free_gpu_memory_fraction: 0.85\n"
+        "cuda_graph_config:\n  batch_sizes:\n  - 1\n  - 2\nspeculative_config: {decoding_type: MTP, num_nextn_predict_layers: 3}\nprint_iter_log: false\n"
+    )
+    command = f"mpirun -n 8 trtllm-serve serve org/own --tp_size 2 --pp_size=2 --max_seq_len 4096 --trust_remote_code --extra_llm_api_options {config}"
+    found = read_launch(command, TRTLLM)
+    assert (found.model, found.chips, found.most_context) == ("org/own", 8, 4096)
+    assert found.workload == {
+        "engine": "tensorrt_llm",
+        "kv_precision": ["fp8"],
+        "speculation": {"draft_tokens": 3, "acceptance": ACCEPTANCE},
+    }
+    assert "--kv-cache-config.free-gpu-memory-fraction" in found.left, (
+        "a share of what is free is no share of the memory"
+    )
+    assert read_launch("trtllm-serve org/own --backend pytorch --cp_size 2 --tp_size 2", TRTLLM).chips == 4
+
+
 @pytest.mark.parametrize(
     ("text", "engine", "words"),
     [
@@ -56,6 +76,8 @@ def test_yaml_files_state_the_same(tmp_path):
         ("vllm serve", VLLM, ["names no model"]),
         ("vllm serve a/b c/d", VLLM, ['"c/d" belongs to no flag']),
         ("vllm serve 'a/b", VLLM, ["is not a command line"]),
+        ("trtllm-serve a/b --tp_szie 8", TRTLLM, ["no flag of trtllm 1.x"]),
+        ("trtllm-serve disaggregated -c disagg.yaml", TRTLLM, ["expected a command such as trtllm-serve"]),
         ("ls -l", SGLANG, ["expected a command such as python -m sglang.launch_server"]),
         ("vllm serve a/b --speculative-config '{}'", VLLM, ["expected a whole number of tokens from 1 to 32"]),
     ],
