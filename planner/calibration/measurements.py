@@ -18,6 +18,7 @@ from catalog.lookup import Catalog
 from catalog.records import Record
 from models.transformer.architecture import Architecture
 from planner.calibration.benchmark_files import benchmark_cells, is_benchmark_file
+from planner.calibration.training_logs import is_training_log, log_cells
 from planner.errors import Issue, SpecError, close_matches
 from planner.messages import Message
 from planner.problem.intervals import kind_of_network
@@ -124,10 +125,12 @@ class Row:
 def file_kind(path: Path) -> str:
     """Tell "training" from "serving" by which of them owns more of the file's columns. Raises SpecError where none does.
 
-    The JSON of a benchmark is of serving.
+    The JSON of a benchmark is of serving, a log is of training.
     """
     if is_benchmark_file(path):
         return "serving"
+    if is_training_log(path):
+        return "training"
     with open(path, newline="", encoding="utf-8-sig") as file:
         try:
             header = {name.strip() for name in next(csv.reader(file), ())}
@@ -154,8 +157,10 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
             problems.append(
                 Issue(f"--set {name}", Message.of("calibration.unknown_column", kind=kind, close=known).text())
             )
-    if is_benchmark_file(path):
-        for line, cells in enumerate(benchmark_cells(path, (*columns.text, *columns.numbers)), start=1):
+    if is_benchmark_file(path) or is_training_log(path):
+        all_columns = (*columns.text, *columns.numbers)
+        found = benchmark_cells(path, all_columns) if is_benchmark_file(path) else log_cells(path)
+        for line, cells in enumerate(found, start=1):
             rows.append(_row(f"{path} result {line}", line, _filled(cells, further), columns, problems))
         return _checked(rows, problems)
     with open(path, newline="", encoding="utf-8-sig") as file:

@@ -57,7 +57,7 @@ def add_calibrate(commands: Commands) -> None:
         "file",
         metavar="FILE",
         nargs="+",
-        help=f"{FILE_HELP}, as CSV or as JSON of `vllm bench serve`, SGLang's `bench_serving`, AIPerf, GuideLLM or inference-perf; a handful of runs is enough"
+        help=f"{FILE_HELP}, as CSV or as JSON of `vllm bench serve`, SGLang's `bench_serving`, AIPerf, GuideLLM or inference-perf, or as a log of Megatron-LM or torchtitan; a handful of runs is enough"
         + PROBE_HELP,
     )
     _add_cells(calibrate)
