@@ -10,9 +10,11 @@ common names, so the import first makes sure that Python finds ours and not some
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from planner.version import __version__ as __version__
@@ -26,13 +28,21 @@ __all__ = [
     "WhatIf",
     "alternatives",
     "break_even",
+    "calibrate",
+    "characterise",
     "check_spec",
     "compare",
+    "estimate",
     "frontier",
+    "layouts",
     "load_plan",
     "load_spec",
+    "measure",
+    "robust",
     "sensitivity",
     "solve",
+    "sweep",
+    "validate",
     "verify_plan",
 ]
 
@@ -91,14 +101,15 @@ _guard_siblings()
 
 if TYPE_CHECKING:
     from planner.errors import SpecError
+    from planner.library import calibrate, characterise, compare, estimate, layouts, measure, robust, validate
     from planner.pipeline import check_spec, solve
     from planner.plan import Plan, load_plan
     from planner.spec.model import PlanSpec, load_spec
     from planner.studies.alternatives import alternatives
     from planner.studies.break_even import break_even
-    from planner.studies.compare import compare
     from planner.studies.frontier import frontier
     from planner.studies.sensitivity import sensitivity
+    from planner.studies.sweep import sweep
     from planner.studies.whatif import WhatIf
     from planner.verify.plan import verify_plan
 else:
@@ -109,13 +120,21 @@ else:
         "WhatIf": "planner.studies.whatif",
         "alternatives": "planner.studies.alternatives",
         "break_even": "planner.studies.break_even",
-        "compare": "planner.studies.compare",
+        "calibrate": "planner.library",
+        "characterise": "planner.library",
         "check_spec": "planner.pipeline",
+        "compare": "planner.library",
+        "estimate": "planner.library",
         "frontier": "planner.studies.frontier",
+        "layouts": "planner.library",
         "load_plan": "planner.plan",
         "load_spec": "planner.spec.model",
+        "measure": "planner.library",
+        "robust": "planner.library",
         "sensitivity": "planner.studies.sensitivity",
         "solve": "planner.pipeline",
+        "sweep": "planner.studies.sweep",
+        "validate": "planner.library",
         "verify_plan": "planner.verify.plan",
     }
 
@@ -125,6 +144,23 @@ else:
             globals()[name] = value  # later look-ups skip this hook
             return value
         raise AttributeError(f"module 'planner' has no attribute {name!r}")
+
+    class _Command(ModuleType):
+        """A package with the name of a command: called, it answers as the function of this name does."""
+
+        def __call__(self, *arguments, **options):
+            name = self.__name__.rpartition(".")[2]
+            return getattr(import_module(_MODULES[name]), name)(*arguments, **options)
+
+    class _Package(ModuleType):
+        """This package. Python puts each of its packages here once it is loaded, in place of a function of the same name."""
+
+        def __setattr__(self, name, value):
+            if name in _MODULES and isinstance(value, ModuleType):
+                value.__class__ = _Command
+            super().__setattr__(name, value)
+
+    sys.modules[__name__].__class__ = _Package
 
     def __dir__():
         return sorted({*globals(), *__all__})

@@ -66,21 +66,18 @@ def _layouts(arguments: argparse.Namespace) -> int:
 
 def _splits(arguments: argparse.Namespace, facts: CaseFacts) -> int:
     """Rank the splits of a case of reinforcement learning."""
-    from planner.errors import Issue, SpecError
-    from planner.estimate.reinforcement import nothing_fits, ranked_splits, split_rows, split_table
+    from planner.estimate.reinforcement import best_splits, nothing_fits, split_table
 
-    if arguments.best < 1:
-        raise SpecError([Issue("--best", Message.of("estimate.layouts_to_print", given=arguments.best).text())])
-    splits = ranked_splits(facts)
-    if not splits:
+    found = best_splits(facts, arguments.best)
+    if not found["fitting"]:
         print(terminal(nothing_fits(facts)), file=sys.stderr)
         return INFEASIBLE
-    rows = split_rows(facts, splits, arguments.best)
     if arguments.format == "json":
-        write_out(arguments, as_json({"fitting": len(splits), "splits": rows}))
+        write_out(arguments, as_json(found))
         return OK
-    heading = Message.of("cli.splits_counted", count=f"{len(splits):,}").text()
-    write_out(arguments, ("" if arguments.format == "csv" else heading) + rows_as(arguments.format, split_table(rows)))
+    heading = Message.of("cli.splits_counted", count=f"{found['fitting']:,}").text()
+    table = rows_as(arguments.format, split_table(found["splits"]))
+    write_out(arguments, ("" if arguments.format == "csv" else heading) + table)
     return OK
 
 

@@ -211,6 +211,14 @@ def split_rows(facts: CaseFacts, splits: list[Split], most: int) -> list[dict[st
     return rows
 
 
+def best_splits(facts: CaseFacts, count: int) -> dict[str, Any]:
+    """Return how many splits fit, as `fitting`, and the `count` fastest, as `splits`. Raises SpecError for a count below 1."""
+    if count < 1:
+        raise SpecError([Issue("--best", Message.of("estimate.layouts_to_print", given=count).text())])
+    found = ranked_splits(facts)
+    return {"fitting": len(found), "splits": split_rows(facts, found, count)}
+
+
 def nothing_fits(facts: CaseFacts) -> str:
     """State why a case has no split."""
     job = facts.learning

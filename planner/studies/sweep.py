@@ -1,0 +1,79 @@
+"""Solve a spec at every combination of values at some of its paths, into one long table."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from planner.errors import Issue, SpecError
+from planner.messages import Message
+from planner.pipeline import solve_document
+from planner.plan import Plan
+from planner.solving.deadline import THREADS
+from planner.solving.standing import Progress
+from planner.spec.document import edited, path_parts, read_spec
+from planner.studies.batch_lines import INVALID_LINE
+
+TOTALS = ("cost", "carbon_kg", "energy_j", "tokens", "chips", "peak_power_w")
+
+
+def sweep(
+    source: str | Path | Mapping[str, Any], values: Mapping[str, Sequence[Any]], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = (),
+    progress: Progress | None = None, threads: int = THREADS,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Solve the spec at each combination of the `values` by path, the last path fastest: a row for each.
+
+    A row has the value of each path, `status`, `value` and `unit` of the objective, `gap`, the totals of the plan (None without an
+    answer) and `error`: the problems of a combination whose spec is invalid, None elsewhere. Raises SpecError where all are invalid, where
+    a path leads nowhere, and for a path without a list of values; OSError for an unreadable file.
+    """
+    document = read_spec(source, hourly)
+    _check(document, values)
+    rows: list[dict[str, Any]] = []
+    count, first = 1, None
+    for each in values.values():
+        count *= len(each)
+    for number, chosen in enumerate(itertools.product(*values.values()), start=1):
+        at = dict(zip(values, chosen, strict=True))
+        try:
+            plan = solve_document(edited(document, tuple(at.items())), overlays=overlays, threads=threads)
+            rows.append({**at, **_figures(plan)})
+        except SpecError as error:
+            first = first or error
+            rows.append(
+                {
+                    **at,
+                    **dict.fromkeys(("status", "value", "unit", "gap", *TOTALS)),
+                    "status": INVALID_LINE,
+                    "error": str(error),
+                }
+            )
+        if progress:
+            progress(Message.of("library.swept", number=number, count=count, status=rows[-1]["status"]).text())
+    if first and all(row["status"] == INVALID_LINE for row in rows):
+        raise first
+    return rows
+
+
+def _check(document: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> None:
+    """Raise SpecError with every path that leads nowhere or has no list of values."""
+    problems = []
+    for path, each in values.items():
+        if isinstance(each, str | Mapping) or not isinstance(each, Sequence) or not each:
+            problems.append(Issue(path, Message.of("library.no_values", given=str(each)).text()))
+            continue
+        try:
+            edited(document, ((path, each[0]),))
+        except (LookupError, TypeError):
+            words = Message.of("spec.there_is_no_in_spec", key=str(path_parts(path)[-1])).text()
+            problems.append(Issue(path, words))
+    if problems:
+        raise SpecError(problems)
+
+
+def _figures(plan: Plan) -> dict[str, Any]:
+    objective = plan.objective
+    head = {"status": plan.status, "value": objective["value"], "unit": objective["unit"], "gap": plan.gap}
+    return {**head, **{name: plan.total(name) for name in TOTALS}, "error": None}
