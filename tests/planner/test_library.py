@@ -35,9 +35,13 @@ def test_estimate_answers_as_the_command_from_a_path_and_a_mapping(capsys, case)
     assert json.loads(json.dumps(planner.estimate(json.loads(case.read_text())).answer)) == wanted
 
 
-def test_layouts_and_characterise_answer_as_the_commands(capsys, case, root):
-    for name, few in (("gpt3_a100", "layouts"), ("grpo_h100", "splits")):
-        path = root / f"examples/cases/{name}.json"
+def test_layouts_and_characterise_answer_as_the_commands(capsys, case, root, tmp_path):
+    training = json.loads((root / "examples/cases/gpt3_a100.json").read_text())
+    small = tmp_path / "case.json"
+    small.write_text(
+        json.dumps({**training, "chips": 64, "workload": {**training["workload"], "architecture": "Llama-3.1-8B"}})
+    )
+    for path, few in ((small, "layouts"), (root / "examples/cases/grpo_h100.json", "splits")):
         found = json.loads(json.dumps(planner.layouts(path, best=3)))
         assert found == printed(capsys, "layouts", path, "--best", 3) and len(found[few]) == 3
     assert json.loads(json.dumps(planner.characterise(case))) == printed(capsys, "characterise", case)
