@@ -39,7 +39,13 @@ def test_layouts_and_characterise_answer_as_the_commands(capsys, case, root, tmp
     training = json.loads((root / "examples/cases/gpt3_a100.json").read_text())
     small = tmp_path / "case.json"
     small.write_text(
-        json.dumps({**training, "chips": 64, "workload": {**training["workload"], "architecture": "Llama-3.1-8B"}})
+        json.dumps(
+            {
+                **training,
+                "chips": 8,
+                "workload": {**training["workload"], "architecture": "Llama-3.2-1B", "batch_tokens": "131072"},
+            }
+        )
     )
     for path, few in ((small, "layouts"), (root / "examples/cases/grpo_h100.json", "splits")):
         found = json.loads(json.dumps(planner.layouts(path, best=3)))
