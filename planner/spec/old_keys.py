@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.errors import Issue, path_text
-from planner.spec.fabrics import PATTERN, PROVIDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,8 @@ RENAMINGS = (
 
 def _names_a_topology(case: Mapping[str, Any]) -> bool:
     """Tell whether the `fabric` of a case is a topology: a record of the catalog stood beside it as `network`, or it has a topology's name."""
+    from planner.spec.fabrics import PATTERN, PROVIDER  # needs pydantic, which reading a plan does not
+
     value = case["fabric"]
     return "network" in case or value == PROVIDER or not isinstance(value, str) or bool(re.fullmatch(PATTERN, value))
 

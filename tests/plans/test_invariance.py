@@ -30,7 +30,7 @@ BASE = {
             "name": "code", "kind": "serving", "architecture": "Qwen3-32B", "demand": {"requests_per_s": 120}, "lengths": {"input": 3000, "output": 500},
             "origins": [{"region": "us-texas", "share": 1}], "slo": {"tpot": {"p95": "50 ms"}}, "precision": ["fp8"], "kv_precision": ["fp8"], "disaggregation": "never",
         },
-        {"name": "run", "kind": "training", "architecture": "Qwen3-8B", "tokens": "1T", "deadline": "365 d"},
+        {"name": "run", "kind": "training", "architecture": "Qwen3-8B", "tokens": "1T", "deadline": "365 d", "preemption": None},
     ],
     "sites": [
         {"region": "us-virginia", "power": "0.12 MW", "fixed_cost": "0.1M USD/year", "topologies": ["rail-only"]},
