@@ -15,11 +15,13 @@ from planner.exit_codes import OK
 from planner.messages import Message
 
 if TYPE_CHECKING:
+    from catalog.lookup import Catalog
     from planner.cli.options import Commands
     from planner.facts import Fact
+    from planner.ways_in.benchmarks import Benchmark
     from planner.ways_in.draft import Sources
 
-OPTIONS = ("model", "config", "vllm", "sglang", "trtllm", "trace", "fleet", "users")
+OPTIONS = ("model", "config", "vllm", "sglang", "trtllm", "trace", "log", "fleet", "users")
 
 
 def add_init(commands: Commands) -> None:
@@ -38,6 +40,11 @@ def add_init(commands: Commands) -> None:
     init.add_argument("--trtllm", metavar="COMMAND", help="how `trtllm-serve` is launched, or its YAML file")
     init.add_argument(
         "--trace", metavar="FILE", help="requests: Azure, Mooncake or BurstGPT, or a JSON list of [input, output]"
+    )
+    init.add_argument(
+        "--log",
+        metavar="FILE",
+        help="benchmark: vllm bench serve, SGLang's bench_serving, AIPerf, GuideLLM or inference-perf, as JSON",
     )
     init.add_argument(
         "--fleet",
@@ -115,10 +122,21 @@ def _sources(arguments: argparse.Namespace) -> tuple[Sources, list[Fact]]:
     fleet = tried(lambda: read_fleet(Path(arguments.fleet), catalog)) if arguments.fleet else None
     zone = catalog.get("regions", home(region, fleet)).words("timezone")
     trace = tried(lambda: read_trace(Path(arguments.trace), zone)) if arguments.trace else None
-    config = tried(lambda: _config(arguments, launch.model if launch else "", catalog, notes))
+    log = tried(lambda: _benchmark(Path(arguments.log), catalog)) if arguments.log else None
+    config = tried(lambda: _config(arguments, launch.model if launch else log.model if log else "", catalog, notes))
     if problems:
         raise SpecError(problems)
-    return Sources(config, arguments.model or "", launch, trace, fleet, arguments.users or 0, region), notes
+    return Sources(config, arguments.model or "", launch, trace, log, fleet, arguments.users or 0, region), notes
+
+
+def _benchmark(path: Path, catalog: Catalog) -> Benchmark:
+    """Read the busiest result of a benchmark. Raises SpecError for a file that is none."""
+    from planner.calibration.benchmark_files import benchmark_cells
+    from planner.calibration.measurements import FILES
+    from planner.ways_in.benchmarks import benchmark_of
+
+    columns = FILES["serving"]
+    return benchmark_of(benchmark_cells(path, (*columns.text, *columns.numbers)), catalog)
 
 
 def _config(

@@ -9,6 +9,7 @@ from typing import Any
 from catalog.lookup import Catalog
 from planner.facts import Fact
 from planner.messages import Message
+from planner.ways_in.benchmarks import Benchmark
 from planner.ways_in.fleets import Fleet
 from planner.ways_in.hub import PREFIX
 from planner.ways_in.launch import Launch
@@ -51,6 +52,7 @@ class Sources:
     model: str = ""
     launch: Launch | None = None
     trace: Trace | None = None
+    log: Benchmark | None = None
     fleet: Fleet | None = None
     users: int = 0
     region: str = ""
@@ -92,13 +94,15 @@ def drafted(sources: Sources, catalog: Catalog) -> tuple[dict[str, Any], tuple[F
         if sources.launch.left:
             left = ", ".join(sources.launch.left)
             draft.notes.append(Fact(f"--{sources.launch.engine}", Message.of("ways_in.flags_left", flags=left)))
+    elif sources.log is not None and sources.log.engine in ("vllm", "sglang", "tensorrt_llm"):
+        workload["engine"] = sources.log.engine
     _fleet(draft, sources, region)
     draft.document["name"] = (
         f"{workload['architecture']} in {', '.join(site['region'] for site in draft.document['sites'])}"
     )
     if draft.guesses:
         draft.document["assumptions"] = draft.guesses
-    for source in (sources.trace, sources.fleet):
+    for source in (sources.trace, sources.log, sources.fleet):
         draft.notes += source.notes if source is not None else ()
     return draft.document, tuple(draft.notes)
 
@@ -116,7 +120,8 @@ def _architecture(draft: _Draft, workload: dict[str, Any], sources: Sources, cat
         draft.document["catalog"] = {"architectures": [{"name": name, "config": dict(config)}]}
         workload["architecture"] = name
         return
-    model = (sources.model or (sources.launch.model if sources.launch else "")).removeprefix(PREFIX)
+    launched = sources.launch.model if sources.launch else sources.log.model if sources.log else ""
+    model = (sources.model or launched).removeprefix(PREFIX)
     if not model:
         workload["architecture"] = ARCHITECTURE
         draft.guess("workloads[0].architecture", "ways_in.guess_architecture")
@@ -134,6 +139,9 @@ def _demand(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
         demand["users"] = _users(draft, sources.users, has_profile=profile is not None)
     elif trace is not None and trace.rate is not None:
         demand["requests_per_s"] = float(f"{trace.rate:.6g}")
+    elif sources.log is not None and sources.log.rate:
+        demand["requests_per_s"] = float(f"{sources.log.rate:.4g}")
+        draft.guess("workloads[0].demand.requests_per_s", "ways_in.guess_rate_of_log")
     else:
         demand["requests_per_s"] = RATE
         draft.guess("workloads[0].demand.requests_per_s", "ways_in.guess_rate")
@@ -166,7 +174,12 @@ def _users(draft: _Draft, count: int, *, has_profile: bool) -> dict[str, Any]:
 
 def _lengths(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
     """State the lengths and the reuse of prefixes: of the trace, else guesses within the context that the engine was launched with."""
-    trace = sources.trace
+    trace, log = sources.trace, sources.log
+    if trace is None and log is not None and log.input and log.output:
+        workload["lengths"] = {"input": log.input, "output": max(2, log.output)}
+        for key in ("input", "output"):
+            draft.guess(f"workloads[0].lengths.{key}", "ways_in.guess_lengths_of_log")
+        return
     if trace is None:
         most = (sources.launch.most_context if sources.launch else 0) or 10 * (INPUT + OUTPUT)
         workload["lengths"] = {"input": max(1, min(INPUT, most * 3 // 4)), "output": max(2, min(OUTPUT, most // 4))}
@@ -194,8 +207,9 @@ def _fleet(draft: _Draft, sources: Sources, region: str) -> None:
     """State sites, systems that exist with a guess at their age, and offers."""
     fleet = sources.fleet
     if fleet is None:
-        draft.document["sites"] = [{"region": region, "systems": list(SYSTEMS)}]
-        draft.guess("sites[0].systems", "ways_in.guess_systems")
+        measured = sources.log.systems if sources.log else ()
+        draft.document["sites"] = [{"region": region, "systems": list(measured or SYSTEMS)}]
+        draft.guess("sites[0].systems", "ways_in.guess_systems_of_log" if measured else "ways_in.guess_systems")
         if not sources.region:
             draft.guess("sites[0].region", "ways_in.guess_region")
         return

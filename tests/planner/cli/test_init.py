@@ -22,10 +22,20 @@ CONFIG = {
 }  # fmt: skip
 
 
+BENCHMARK = {
+    "date": "20261120-101500", "backend": "openai-chat", "model_id": "Qwen/Qwen3-32B", "num_prompts": 400, "request_rate": "inf", "max_concurrency": 20,
+    "completed": 400, "total_input_tokens": 320000, "total_output_tokens": 120000, "output_throughput": 849.9, "mean_ttft_ms": 121.5,
+    "mean_tpot_ms": 24.1, "chip": "H100", "n_chips": 2,
+}  # fmt: skip
+
+
 @pytest.fixture
 def files(tmp_path):
     (tmp_path / "trace.csv").write_text(TRACE)
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "bench.json").write_text(
+        "\n".join(json.dumps({**BENCHMARK, "request_throughput": rate}) for rate in (1.5, 2.83, 2.0))
+    )
     (tmp_path / "vms.csv").write_text(
         "InstanceType,AcceleratorName,AcceleratorCount,Region,Price,SpotPrice\np5.48xlarge,H100,8,us-east-1,55.04,20.5\n"
     )
@@ -50,6 +60,7 @@ SOURCES = {
     "sglang": ["--sglang", "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 2 --speculative-num-draft-tokens 3"],
     "trtllm": ["--trtllm", "trtllm-serve Qwen/Qwen3-8B --tp_size 2"],
     "trace": ["--trace", "trace.csv"],
+    "benchmark": ["--log", "bench.json"],
     "fleet": ["--fleet", "fleet.csv"],
     "prices": ["--fleet", "vms.csv"],
     "users": ["--users", "50000"],
@@ -100,6 +111,23 @@ def test_users_are_stated_as_users_and_their_habits_as_guesses(files, capsys, mo
     document, _ = init(capsys, "--users", "50000", "--trace", "trace.csv")
     demand = document["workloads"][0]["demand"]
     assert len(demand["profile"]) == 24 and set(demand["users"]) == {"count", "share_at_once", "requests_per_hour"}
+
+
+def test_a_benchmark_states_model_engine_lengths_rate_and_chip(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    document, echoed = init(capsys, "--log", "bench.json")
+    (workload,) = document["workloads"]
+    assert workload["architecture"] == "Qwen3-32B" and workload["engine"] == "vllm"
+    assert workload["lengths"] == {"input": 800, "output": 300} and workload["demand"] == {"requests_per_s": 2.83}
+    assert document["sites"][0]["systems"] == ["DGX H100"]
+    guessed = {"workloads[0].demand.requests_per_s", "workloads[0].lengths.input", "sites[0].systems"}
+    assert guessed <= set(document["assumptions"]) and "3 results read" in echoed
+    (files / "bare.json").write_text(json.dumps({**BENCHMARK, "chip": None, "model_id": "Qwen/Qwen3-8B"}))
+    document, _ = init(capsys, "--log", "bare.json", "--trace", "trace.csv")
+    assert document["workloads"][0]["lengths"]["input"] == 440, "a trace says more of lengths than a benchmark"
+    assert len(document["sites"][0]["systems"]) == 2
+    (files / "no.json").write_text("{}")
+    assert main(["init", "--log", "no.json"]) == 3 and "expected a benchmark result" in capsys.readouterr().err
 
 
 def test_users_are_where_the_fleet_is_and_a_config_has_the_name_of_its_file(files, capsys, monkeypatch):
