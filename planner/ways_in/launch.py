@@ -194,7 +194,7 @@ def _from_yaml(path: Path, engine: str) -> dict[str, Any]:
             continue
         inside = engine == TRTLLM and bool(block) and bare[0] in " -"
         if inside and bare.lstrip().startswith("-"):
-            continue  # of a list, none of which bears on a plan
+            continue  # entries of lists have no bearing on a plan
         match = re.fullmatch(r"([A-Za-z][\w-]*)\s*:\s*(.*)", bare.lstrip() if inside else bare)
         if match is None:
             problems.add(number, "ways_in.not_flat_yaml", len(bare) - len(bare.lstrip()) + 1)
