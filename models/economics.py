@@ -157,7 +157,7 @@ def window_present_worth(
     Reference: Park (2016), chapter 2 (end-of-period convention), chapter 3 (geometric gradient) and chapter 4 (payments within a year).
 
     >>> float(round(window_present_worth(0.08, 0.5, 1.25, 2), 6)), float(round(window_present_worth(0.08, 0, 1, 1, 12), 6))
-    (0.677298, 0.95945)
+    (0.677298, 0.959405)
     >>> float(round(window_present_worth(0.08, 0, 2, 2, escalation=0.1), 6)) == round(1 / 1.08 + 1.1 / 1.08**2, 6)
     True
     """

@@ -71,7 +71,8 @@ def _places(document: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[
             continue
         for unit in DEMANDS:
             if workload["demand"].get(unit) is not None:
-                yield (*at, "demand", unit), "workloads", f"field.{unit}", name, ""
+                count = ("count",) if unit == "users" else ()
+                yield (*at, "demand", unit, *count), "workloads", f"field.{unit}", name, ""
         given = [
             (metric, percentile) for metric, block in (workload.get("slo") or {}).items() for percentile in block or {}
         ]

@@ -72,7 +72,7 @@ def _an_hour_or_none(wait: float) -> float:
 DEMANDS = ("requests_per_s", "output_tokens", "tasks_per_s", "sessions", "users")
 """Keys of a serving demand, of which a spec states one."""
 WORK: Mapping[str, tuple[str, ...]] = {
-    "serving": tuple(f"demand.{key}" for key in DEMANDS),
+    "serving": tuple("demand.users.count" if key == "users" else f"demand.{key}" for key in DEMANDS),
     "training": ("tokens",),
     "reinforcement": ("iterations", "iterations_per_hour"),
 }

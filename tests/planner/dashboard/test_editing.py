@@ -87,3 +87,14 @@ def test_iterations_of_reinforcement_learning_can_be_changed(root):
     changed, rows = with_changes(document, {key: "15"}, fields)
     assert changed["workloads"][1]["iterations_per_hour"] == 15 and rows == [{"path": key, "from": 12, "to": 15}]
     parse_spec(changed)
+
+
+def test_the_number_of_users_can_be_changed():
+    demand = {"users": {"count": 3600, "requests_per_hour": 10}}
+    document = {**TINY, "workloads": [{**TINY["workloads"][0], "demand": demand}, *TINY["workloads"][1:]]}
+    key = "workloads[0].demand.users.count"
+    fields = main_figures(document)
+    assert {field.key: field.text for field in fields}[key] == "3600"
+    changed, rows = with_changes(document, {key: "7200"}, fields)
+    assert rows == [{"path": key, "from": 3600, "to": 7200}]
+    parse_spec(changed)

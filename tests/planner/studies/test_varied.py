@@ -46,9 +46,9 @@ def test_every_kind_of_workload_has_its_keys_of_work():
 @pytest.mark.parametrize("key", DEMANDS)
 def test_the_amount_of_work_is_found_under_whichever_key_states_it_and_takes_fractions(tiny, key):
     spec = tiny()
-    written = "3 token/s" if key == "output_tokens" else 3
+    written = {"users": {"count": 3, "requests_per_hour": 1}, "output_tokens": "3 token/s"}.get(key, 3)
     spec["workloads"][0] |= {"demand": {key: written}, "session": SESSION}
-    path = f"workloads[0].demand.{key}"
+    path = f"workloads[0].demand.{key}" + (".count" if key == "users" else "")
     assert work_path(spec, 0) == path
     assert times(spec, path, 0.7) == ("2.1 token/s" if key == "output_tokens" else pytest.approx(2.1))
 
