@@ -34,6 +34,7 @@ __all__ = [
     "compare",
     "estimate",
     "frontier",
+    "init",
     "layouts",
     "load_plan",
     "load_spec",
@@ -101,7 +102,7 @@ _guard_siblings()
 
 if TYPE_CHECKING:
     from planner.errors import SpecError
-    from planner.library import calibrate, characterise, compare, estimate, layouts, measure, robust, validate
+    from planner.library import calibrate, characterise, compare, estimate, init, layouts, measure, robust, validate
     from planner.pipeline import check_spec, solve
     from planner.plan import Plan, load_plan
     from planner.spec.model import PlanSpec, load_spec
@@ -126,6 +127,7 @@ else:
         "compare": "planner.library",
         "estimate": "planner.library",
         "frontier": "planner.studies.frontier",
+        "init": "planner.library",
         "layouts": "planner.library",
         "load_plan": "planner.plan",
         "load_spec": "planner.spec.model",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.messages import Message
 from planner.plan import Plan, load_plan, parse_plan
 
 if TYPE_CHECKING:
@@ -18,12 +20,34 @@ if TYPE_CHECKING:
     from planner.calibration.fit import Calibrated
     from planner.calibration.scores import Validation
     from planner.estimate.answer import Estimate
+    from planner.facts import Fact
     from planner.robust.promises import Promises
     from planner.studies.compare import Comparison
     from planner.studies.measure import Measure
+    from planner.ways_in.benchmarks import Benchmark
+    from planner.ways_in.draft import Sources
 
 Source = str | Path | Mapping[str, Any]
 PlanSource = str | Path | Mapping[str, Any] | Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a person has, each as the option of `flopwatt init` takes it; None for what is not given."""
+
+    model: str | None = None
+    config: str | None = None
+    vllm: str | None = None
+    sglang: str | None = None
+    trtllm: str | None = None
+    trace: str | None = None
+    log: str | None = None
+    fleet: str | None = None
+    users: int | None = None
+    region: str | None = None
+
+
+OPTIONS = tuple(field.name for field in fields(Given) if field.name != "region")
 
 
 def estimate(case: Source, *, overlays: Sequence[Path] = ()) -> Estimate:
@@ -104,6 +128,30 @@ def measure(
     return measure(_plan(plan), overlays=overlays, budget=budget, scenarios=scenarios, seed=seed)
 
 
+def init(*, overlays: Sequence[Path] = (), **given: Any) -> dict[str, Any]:
+    """Draft a spec from what a person has, named as the fields of `Given`; guesses stand under `assumptions`.
+
+    Raises SpecError with the problems of all sources at once, OSError for an unreadable file, and TypeError for another name.
+    """
+    return draft_of(Given(**given), overlays)[0]
+
+
+def draft_of(given: Given, overlays: Sequence[Path]) -> tuple[dict[str, Any], tuple[Fact, ...]]:
+    """Return the checked spec drafted from what is given, and how each source was read; see `init`."""
+    from planner.errors import Issue, SpecError
+    from planner.pipeline import checked
+    from planner.ways_in.draft import drafted
+
+    if not any(getattr(given, name) for name in OPTIONS):
+        options = ", ".join(f"--{name}" for name in OPTIONS)
+        raise SpecError([Issue("init", Message.of("ways_in.no_source", options=options).text())])
+    catalog = _catalog(overlays)
+    sources, notes = _sources(given, catalog)
+    document, read = drafted(sources, catalog)
+    checked(document, overlays=overlays)
+    return document, (*notes, *read)
+
+
 def _document(source: Source) -> dict[str, Any]:
     from planner.spec.document import read_document
 
@@ -125,3 +173,77 @@ def _catalog(overlays: Sequence[Path]) -> Catalog:
         return Catalog.load(overlays)
     except CatalogError as error:
         raise SpecError(issues_of(error)) from None
+
+
+def _sources(given: Given, catalog: Catalog) -> tuple[Sources, list[Fact]]:
+    """Read every file and command that is named. Raises SpecError with the problems of all of them."""
+    from planner.errors import Issue, SpecError
+    from planner.ways_in.accelerators import region_called
+    from planner.ways_in.draft import Sources, home
+    from planner.ways_in.fleets import read_fleet
+    from planner.ways_in.launch import SGLANG, TRTLLM, VLLM, read_launch
+    from planner.ways_in.traces import read_trace
+
+    problems: list[Issue] = []
+    notes: list[Fact] = []
+
+    def tried(read: Any) -> Any:
+        try:
+            return read()
+        except SpecError as error:
+            problems.extend(error.problems)
+            return None
+
+    region = region_called(given.region, catalog) if given.region else ""
+    if given.region and not region:
+        from catalog.errors import UnknownName
+        from planner.errors import unknown_record
+
+        try:
+            catalog.get("regions", given.region)
+        except UnknownName as error:
+            problems.append(Issue("--region", unknown_record(error)))
+    commands = {VLLM: given.vllm, SGLANG: given.sglang, TRTLLM: given.trtllm}
+    engine = next((engine for engine, command in commands.items() if command), VLLM)
+    command = commands[engine]
+    launch = tried(lambda: read_launch(command, engine)) if command else None
+    fleet = tried(lambda: read_fleet(Path(given.fleet), catalog)) if given.fleet else None
+    zone = catalog.get("regions", home(region, fleet)).words("timezone")
+    trace = tried(lambda: read_trace(Path(given.trace), zone)) if given.trace else None
+    log = tried(lambda: _benchmark(Path(given.log), catalog)) if given.log else None
+    config = tried(lambda: _config(given, launch.model if launch else log.model if log else "", catalog, notes))
+    if problems:
+        raise SpecError(problems)
+    return Sources(config, given.model or "", launch, trace, log, fleet, given.users or 0, region), notes
+
+
+def _benchmark(path: Path, catalog: Catalog) -> Benchmark:
+    """Read the busiest result of a benchmark. Raises SpecError for a file that is none."""
+    from planner.calibration.benchmark_files import benchmark_cells
+    from planner.calibration.measurements import FILES
+    from planner.ways_in.benchmarks import benchmark_of
+
+    columns = FILES["serving"]
+    return benchmark_of(benchmark_cells(path, (*columns.text, *columns.numbers)), catalog)
+
+
+def _config(given: Given, launched: str, catalog: Any, notes: list[Fact]) -> tuple[str, dict[str, Any]] | None:
+    """Return (name, config) of the model: of the file, of a folder that is served, or of the hub; None for one that the catalog has."""
+    from planner.facts import Fact
+    from planner.spec.document import read_document
+    from planner.ways_in.hub import PREFIX, hub_config
+    from planner.ways_in.named import known_architecture
+
+    model = given.model or launched
+    name = model.removeprefix(PREFIX).rstrip("/").rpartition("/")[2]
+    file = Path(given.config) if given.config else Path(model) / "config.json"
+    if given.config or (model and not model.startswith(PREFIX) and file.is_file()):
+        config = read_document(file.read_bytes())
+        stated = str(config.get("_name_or_path") or "").rstrip("/").rpartition("/")[2]
+        stem = file.stem.removesuffix("config").rstrip("._-") or file.absolute().parent.name
+        return name or stated or stem, config
+    if not model or known_architecture(model, catalog):
+        return None
+    config, place = hub_config(model)
+    notes.append(Fact("--model", Message.of("ways_in.model_read", model=model, place=place)))
+    return name, config

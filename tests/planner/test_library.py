@@ -132,3 +132,11 @@ def test_a_sweep_is_a_frame(tiny):
 def test_a_mapping_that_is_no_plan_is_refused():
     with pytest.raises(SpecError, match="missing"):
         planner.compare({}, parse_plan)
+
+
+def test_init_drafts_the_spec_of_the_command(capsys):
+    main(["init", "--model", "Meta-Llama-3.1-8B", "--users", "500", "--quiet"])
+    drafted = planner.init(model="Meta-Llama-3.1-8B", users=500)
+    assert drafted == json.loads(capsys.readouterr().out) and drafted["assumptions"]
+    with pytest.raises(SpecError, match="--vllm"):
+        planner.init()
