@@ -174,14 +174,16 @@ def _training(context: ResolveContext, path: str, workload: Training, shape: Arc
 def with_priced_pauses(spec: PlanSpec, job: TrainingOrLearning) -> TrainingOrLearning:
     """Return the job with pauses at the catalog's cost where it states none and the program has slots in order anyway.
 
-    Robust plans, calendars of many days, and programs that are to be taken apart by slots do not count pauses unless a job states them. A run
-    of one step has no step between which it could pause.
+    Robust plans, calendars of many days, programs that are to be taken apart by slots, and sites whose electricity is a decision (idling may
+    pay there, so that each return takes a binary) do not count pauses unless a job states them. A run of one step has no step between which
+    it could pause.
     """
     stated = "preemption" in job.model_fields_set
     one_step = isinstance(job, Training) and job.tokens <= job.batch_tokens
     if (
         stated
         or one_step
+        or any(site.electricity is not None for site in spec.sites)
         or spec.horizon.calendar != TYPICAL_DAY
         or spec.robust is not None
         or spec.solver.method == "decomposed"

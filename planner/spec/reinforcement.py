@@ -140,7 +140,7 @@ class Reinforcement(Workload):
     checkpoints: Checkpoints | None = None
     """Rate of checkpoints, and what each of them and each restart costs; as published runs do if omitted."""
     preemption: Preemption | None = None
-    """Cost of interrupting it. If omitted, that of the catalog where the calendar is a typical day and the plan is not robust; null counts none."""
+    """Cost of interrupting it. If omitted, that of the catalog where the calendar is a typical day, the plan not robust and no site has `electricity`; null counts none."""
     priority: Priority | None = None
     """Class of the job, 1 first: where limits leave no room for all jobs, those of the highest numbers are done after their deadlines, or not at
     all. It never waits if omitted."""
