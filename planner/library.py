@@ -1,7 +1,7 @@
 """Answer as the commands do, with Python objects: each function has the name of its command.
 
-Each takes what the command reads from a file as a path or a mapping; a plan also as a `planner.Plan`. `overlays` are folders of overlays on
-the catalog (`--catalog`). What a function needs is imported when it runs.
+Each takes a path or a mapping where the command takes a file, and a `planner.Plan` in place of the file of a plan. `overlays` are folders of
+overlays on the catalog (`--catalog`). Heavy modules are imported when a function runs.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def _jobs(plan: Plan) -> Block:
 def _understood(plan: Plan) -> Block:
     """Say how the spec was understood, and what in it is at odds with known figures."""
     entries = [(sentence,) for sentence in notes.sentences(plan)]
-    return Block(notes.HEADING, (), entries, counted(len(entries), "more"), least=4)
+    return Block(notes.HEADING, (), entries, counted(len(entries), "more"), least=2)
 
 
 def _architectures(plan: Plan) -> Block:
