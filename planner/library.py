@@ -33,7 +33,7 @@ PlanSource = str | Path | Mapping[str, Any] | Plan
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a person has, each as the option of `flopwatt init` takes it; None for what is not given."""
+    """What a person has, each as the option of `flopwatt init` takes it; None for a source that is not given."""
 
     model: str | None = None
     config: str | None = None
@@ -137,7 +137,7 @@ def init(*, overlays: Sequence[Path] = (), **given: Any) -> dict[str, Any]:
 
 
 def draft_of(given: Given, overlays: Sequence[Path]) -> tuple[dict[str, Any], tuple[Fact, ...]]:
-    """Return the checked spec drafted from what is given, and how each source was read; see `init`."""
+    """Return the checked spec drafted from the given sources, and how each source was read; see `init`."""
     from planner.errors import Issue, SpecError
     from planner.pipeline import checked
     from planner.ways_in.draft import drafted

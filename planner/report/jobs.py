@@ -51,15 +51,15 @@ def runs(plan: Plan) -> Iterator[str]:
 
 def _run(workload: Workload, point: Point) -> str:
     [pool] = point["pools"]
+    spares = pool.get("spares", 0)
     parts = [
         Message.of(
             "run.how", job=workload["name"], layout=layout_words(pool, batch=False), count=pool["systems_per_replica"], system=pool["system"],
-            spares=pool.get("spares", 0), step=show(point["time_s"]["step"], "s"), mfu=f"{point['mfu']:.1%}", goodput=f"{point['goodput']:.1%}",
+            spares=Message.of("run.spares", count=spares).text() if spares else "", step=show(point["time_s"]["step"], "s"), mfu=f"{point['mfu']:.1%}", goodput=f"{point['goodput']:.1%}",
         )
     ]  # fmt: skip
     if found := point.get("checkpoints"):
-        lost = f"{point.get('losses', {}).get('checkpoints', 0.0):.2%}"
-        parts.append(Message.of("run.checkpoints", interval=show(found["interval_s"], "s"), write=show(found["write_s"], "s"), lost=lost))  # fmt: skip
+        parts.append(Message.of("run.checkpoints", interval=show(found["interval_s"], "s")))
     days = f"{point['time_s']['run'] / DAY_S:,.1f}"
     slack = workload.get("slack_s")
     parts.append(

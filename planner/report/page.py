@@ -44,9 +44,9 @@ FULL = "--full prints all of it, --format json every figure with its source."
 
 
 def one_page(plan: Plan, width: int = WIDTH, styled: bool = False) -> str:
-    """Write a plan in at most 54 lines and `width` columns, 100 at most; `styled` sets headings in bold by the escapes of a terminal.
+    """Write a plan in at most 58 lines and `width` columns, 100 at most; `styled` sets headings in bold by the escapes of a terminal.
 
-    The page keeps to 54 lines from 80 columns on. On fewer, lines wrap further and blocks keep at least one entry each.
+    The page keeps to 58 lines from 80 columns on. On fewer, lines wrap further and blocks keep at least one entry each.
     """
     paper = Paper(min(width, WIDTH), styled)
     opening = [

@@ -17,7 +17,7 @@ from rich.text import Text
 from planner.escape import terminal
 
 WIDTH = 100  # columns at most
-LINES = 54  # lines at most
+LINES = 58  # lines at most
 NAME_WIDTH = 28  # columns of a name in a table
 LEAST_NAME = 8  # columns that a name keeps, however little room there is
 LEAST_TEXT = 24  # columns that names leave to the text of the last column

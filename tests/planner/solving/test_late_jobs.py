@@ -69,12 +69,10 @@ def test_further_systems_follow_from_the_errors_of_the_step(late):
 
 def test_the_page_says_why_and_what_more_slack_costs(late):
     told = list(runs(late))
-    assert (
-        "step " in told[0] and "MFU " in told[0] and "1.7 days of slack" in told[0] and "a checkpoint every" in told[0]
-    )
+    assert "step " in told[0] and "MFU " in told[0] and "slack 1.7 days" in told[0] and "checkpoint every" in told[0]
     assert told[1].startswith("pretrain ends in time in 77% of scenarios") and "1 more DGX H100 at us-texas" in told[1]
     page = one_page(late)
-    assert "How jobs run" in page and len(page.splitlines()) <= 54
+    assert "How jobs run" in page and len(page.splitlines()) <= 58
 
 
 def test_a_fleet_without_slack_is_called_so(late):
