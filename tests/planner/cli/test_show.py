@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.report.paper import LINES
+
 OK, USAGE, INVALID = 0, 2, 3
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 FORMS = ["table", "json", "csv", "md", "html"]
@@ -44,7 +46,7 @@ def test_the_page_is_one_page_and_full_is_all(flopwatt, small_plan, tmp_path):
     small_plan.save(there)
     page, full = flopwatt("show", there), flopwatt("show", there, "--full")
     assert page.code == full.code == OK and page.out.splitlines()[0] == small_plan["name"]
-    assert len(page.out.splitlines()) <= 54 < len(full.out.splitlines())
+    assert len(page.out.splitlines()) <= LINES < len(full.out.splitlines())
 
 
 def test_output_and_a_folder_of_tables_are_those_of_plan(flopwatt, files, stored, tmp_path):

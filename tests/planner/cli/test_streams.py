@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.report.paper import LINES
+
 ROOT = Path(__file__).resolve().parents[3]
 CHECK = ("check", "examples/mixed_fleet.json")
 LINE = b"valid: "
@@ -159,7 +161,7 @@ def test_on_a_terminal_the_page_takes_its_width(term, columns, bold, tmp_path, t
     text = printed.decode().replace("\r\n", "\n")
     assert ("\x1b[1mtiny\x1b[0m\n" in text) == bold and ("\x1b" in text) == bold
     lines = re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip("\n").split("\n")
-    assert lines[0] == "tiny" and len(lines) <= 54
+    assert lines[0] == "tiny" and len(lines) <= LINES
     assert max(len(line.rstrip()) for line in lines) <= min(columns, 100)
 
 
