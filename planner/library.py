@@ -54,7 +54,7 @@ def estimate(case: Source, *, overlays: Sequence[Path] = ()) -> Estimate:
     """Evaluate one case: times, rates, memory; `answer` is None where nothing fits, with the `reason`. Raises SpecError, OSError."""
     from planner.estimate.answer import estimate
 
-    return estimate(_document(case), overlays)
+    return estimate(_document(case, overlays), overlays)
 
 
 def layouts(case: Source, *, overlays: Sequence[Path] = (), best: int = 10) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def layouts(case: Source, *, overlays: Sequence[Path] = (), best: int = 10) -> d
     from planner.estimate.case import best_layouts, resolve_case
     from planner.estimate.reinforcement import best_splits
 
-    document = _document(case)
+    document = _document(case, overlays)
     if isinstance(document.get("workload"), dict) and document["workload"].get("kind") == "reinforcement":
         return best_splits(resolve_case(document, overlays), best)
     rows, counts = best_layouts(document, overlays, best)
@@ -79,10 +79,10 @@ def characterise(document: Source, *, overlays: Sequence[Path] = (), hourly: Seq
     from planner.estimate.limits import SearchLimits
     from planner.spec.document import read_spec
 
-    stated = _document(document)
+    stated = _document(document, overlays)
     if "workloads" not in stated:
         return characterise(stated, overlays)
-    stated = read_spec(document, hourly)
+    stated = read_spec(document, hourly, overlays)
     return {**characterise(stated, overlays), "value": value_of_systems(stated, overlays, SearchLimits())}
 
 
@@ -152,10 +152,13 @@ def draft_of(given: Given, overlays: Sequence[Path]) -> tuple[dict[str, Any], tu
     return document, (*notes, *read)
 
 
-def _document(source: Source) -> dict[str, Any]:
+def _document(source: Source, overlays: Sequence[Path]) -> dict[str, Any]:
+    """Read a spec or a case, with models of the hub as records of its own."""
     from planner.spec.document import read_document
+    from planner.ways_in.named import with_hub_models
 
-    return dict(source) if isinstance(source, Mapping) else read_document(Path(source).read_bytes())
+    document = source if isinstance(source, Mapping) else read_document(Path(source).read_bytes())
+    return with_hub_models(document, overlays)
 
 
 def _plan(source: PlanSource) -> Plan:

@@ -29,7 +29,7 @@ def sweep(
     answer) and `error`: the problems of a combination whose spec is invalid, None elsewhere. Raises SpecError where all are invalid, where
     a path leads nowhere, and for a path without a list of values; OSError for an unreadable file.
     """
-    document = read_spec(source, hourly)
+    document = read_spec(source, hourly, overlays)
     _check(document, values)
     rows: list[dict[str, Any]] = []
     count, first = 1, None

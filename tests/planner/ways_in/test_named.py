@@ -96,3 +96,10 @@ def test_commands_read_specs_and_cases_with_models_of_the_hub(offline, capsys, m
     capsys.readouterr()
     assert main(["estimate", "case.json"]) == 3
     assert "workload.architecture: org/lost is not in the cache" in capsys.readouterr().err
+
+
+def test_a_function_takes_a_case_with_a_model_of_the_hub(offline):
+    lengths = {"input": 100, "output": 50}
+    workload = {"kind": "serving", "architecture": "hf:org/own", "lengths": lengths, "precision": ["bf16"]}
+    found = planner.estimate({"workload": workload, "system": "DGX H100", "chips": 1, "load": "max"})
+    assert found.answer is not None
