@@ -1,4 +1,4 @@
-"""Read the JSON that serving benchmarks write, as rows of a serving file: `vllm bench serve`, SGLang's `bench_serving`, and reports of other tools
+"""Read the JSON or YAML that serving benchmarks write, as rows of a serving file: `vllm bench serve`, SGLang's `bench_serving`, and reports of other tools
 (`planner.calibration.benchmark_reports`).
 
 With a finite rate requests arrive on their own, and a limit on clients is a ceiling over the requests in flight; without one the limit is the
@@ -14,10 +14,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from planner.calibration.benchmark_reports import TOOL, results_in
+from planner.calibration.published_results import MODE
 from planner.errors import Issue, SpecError, words_of
 from planner.messages import Message
 
@@ -29,6 +31,7 @@ FIGURES = (
     "median_tpot_ms",
 )  # one of them makes a result
 JSON_ENDINGS = (".json", ".jsonl")
+YAML_ENDINGS = (".yaml", ".yml")
 SERVER_COLUMNS = {
     "tp_size": "tp",
     "pp_size": "pp",
@@ -54,8 +57,8 @@ QUEUED = "all requests queued at t0"  # as `serving_loads.load_of` reads a burst
 
 
 def is_benchmark_file(path: Path) -> bool:
-    """Tell whether a file holds JSON, by its ending."""
-    return path.suffix.lower() in JSON_ENDINGS
+    """Tell whether a file holds JSON or YAML, by its ending."""
+    return path.suffix.lower() in (*JSON_ENDINGS, *YAML_ENDINGS)
 
 
 def benchmark_cells(path: Path, columns: Collection[str]) -> list[dict[str, str]]:
@@ -82,15 +85,8 @@ def benchmark_cells(path: Path, columns: Collection[str]) -> list[dict[str, str]
 
 
 def _objects(path: Path) -> list[Any]:
-    """Parse the file as one JSON value, or as one per line."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        try:
-            found = json.loads(text)
-        except json.JSONDecodeError:
-            found = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (ValueError, RecursionError) as error:
-        raise SpecError([Issue(str(path), Message.of("calibration.not_json", error=str(error)).text())]) from None
+    """Parse the file as one value of JSON or YAML, or as one JSON value per line."""
+    found = _yaml(path) if path.suffix.lower() in YAML_ENDINGS else _json(path)
     try:
         found = [result for each in (found if isinstance(found, list) else [found]) for result in results_in(each)]
     except ValueError as error:
@@ -98,6 +94,30 @@ def _objects(path: Path) -> list[Any]:
     if not found:
         raise SpecError([Issue(str(path), Message.of("calibration.holds_no_result").text())])
     return found
+
+
+def _json(path: Path) -> Any:
+    """Parse one JSON value, or one per line. Raises SpecError for other text."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError:
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise SpecError([Issue(str(path), Message.of("calibration.not_json", error=str(error)).text())]) from None
+
+
+def _yaml(path: Path) -> Any:
+    """Parse one YAML value. Raises SpecError for other text, and where PyYAML is not installed."""
+    try:
+        yaml = import_module("yaml")
+    except ImportError:
+        raise SpecError([Issue(str(path), Message.of("calibration.no_yaml").text())]) from None
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise SpecError([Issue(str(path), Message.of("calibration.not_yaml", error=str(error)).text())]) from None
 
 
 def _columns(result: Mapping[str, Any], name: str, source: str, columns: Collection[str]) -> dict[str, Any]:
@@ -110,8 +130,9 @@ def _columns(result: Mapping[str, Any], name: str, source: str, columns: Collect
     stated = {**dict(_tagged(result.get("tag"))), **{key: value for key, value in result.items() if key in known}}
     if not isinstance(result.get("concurrency"), str):
         stated.pop("concurrency", None)  # as a number it is what SGLang measured to be in flight, not what it was told
-    if found.get("notes") and stated.get("notes"):
-        stated["notes"] = f"{found['notes']}; {stated['notes']}"
+    for both in ("notes", "other_metric"):
+        if found.get(both) and stated.get(both):
+            stated[both] = f"{found[both]}; {stated[both]}"
     return {**found, **{key: value for key, value in stated.items() if key in known}}
 
 
@@ -130,7 +151,7 @@ def _software(result: Mapping[str, Any]) -> dict[str, Any]:
         **found,
         "model": result.get("model_id") or server.get("model_path") or result.get("model"),
         **({} if TOOL in result else {"engine": _engine(backend, sglang)}),
-        "mode": "aggregated",
+        "mode": result.get(MODE, "aggregated"),
         **({"year": date[:4]} if date[:4].isdigit() else {}),
     }
 

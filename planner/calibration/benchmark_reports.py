@@ -1,6 +1,7 @@
 """Turn reports of AIPerf, GuideLLM and inference-perf into results with the keys of `vllm bench serve`, which `benchmark_files` reads.
 
-Times are converted by the unit that a report states or its layout defines. None of the reports names chips, degrees or the engine.
+Times are converted by the unit that a report states or its layout defines. None of the reports names chips, degrees or the engine; results of
+InferenceX and Benchmark Reports do (`planner.calibration.published_results`).
 Sources: AIPerf 0.13 `profile_export_aiperf.json`, GuideLLM 0.8 `benchmarks.json` (version 2), inference-perf 0.7 `stage_N_lifecycle_metrics.json`.
 """
 
@@ -9,6 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
+from planner.calibration.published_results import (
+    benchmark_report,
+    inferencex,
+    is_benchmark_report,
+    is_inferencex,
+)
 from planner.messages import Message
 
 MS_OF = {"ms": 1.0, "s": 1e3, "sec": 1e3, "seconds": 1e3, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
@@ -27,6 +34,10 @@ def results_in(found: Any) -> list[Any]:
         return [_aiperf(found)]
     if isinstance(found.get("load_summary"), Mapping) and isinstance(found.get("successes"), Mapping):
         return [_inference_perf(found)]
+    if is_inferencex(found):
+        return [inferencex(found, TOOL)]
+    if is_benchmark_report(found):
+        return [benchmark_report(found, TOOL)]
     return [found]
 
 

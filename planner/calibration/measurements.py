@@ -22,6 +22,7 @@ from planner.calibration.training_logs import is_training_log, log_cells
 from planner.errors import Issue, SpecError, close_matches
 from planner.messages import Message
 from planner.problem.intervals import kind_of_network
+from planner.ways_in.accelerators import chip_called
 
 SOURCE_KIND_CHARACTERS = 40  # characters of the source text: its first part names the document, the rest the table
 FOLDS = 5
@@ -233,14 +234,16 @@ def kind_mark(kind: str) -> str:
 
 
 def chip_record(row: Row, catalog: Catalog) -> Record:
-    """Look up a row's chip in the catalog by name or alias. Raises Unpredictable where it is unknown."""
+    """Look up a row's chip in the catalog by name, alias or the name of a driver or cluster. Raises Unpredictable where it is unknown."""
     label = row.text["chip"]
     if not label:
         raise Unpredictable("no chip")
     try:
         return catalog.get("chips", label)
     except UnknownName:
-        raise Unpredictable("chip not in the catalog") from None
+        if not (chip := chip_called(label, catalog)):
+            raise Unpredictable("chip not in the catalog") from None
+        return catalog.get("chips", chip)
 
 
 @dataclass(slots=True)

@@ -1,16 +1,19 @@
-"""Read the logs that Megatron-LM and torchtitan print, as rows of a training file: one row per log.
+"""Read the logs that Megatron-LM, torchtitan and submitters to MLPerf Training write, as rows of a training file: one row per log.
 
 Figures of a row are medians of the logged steps at the last global batch, without the first tenth, in which software warms up. What a log does not
 say (the chip always, the architecture mostly) comes from `--set chip=... model=...` of the command.
-Sources: Megatron-LM `training.py` (2026-08), torchtitan 0.3.0 `metrics.py`.
+Sources: Megatron-LM `training.py` (2026-08), torchtitan 0.3.0 `metrics.py`, mlperf-logging `mllog` (2026-07).
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from catalog.units import GIGA
 from planner.errors import Issue, SpecError
@@ -43,6 +46,12 @@ MEGATRON_NUMBERS = {
     "moe_ffn_hidden_size": "expert_ffn", "global_batch_size": "global_batch_sequences",
 }  # fmt: skip
 """Arguments that Megatron-LM prints at the start -> columns of a training file."""
+MLPERF_MARK = ":::MLLOG"
+MLPERF_NUMBERS = {
+    "global_batch_size": "global_batch_sequences", "max_sequence_length": "seq_len", "tensor_parallelism": "tp", "pipeline_parallelism": "pp",
+    "context_parallelism": "cp", "expert_parallelism": "ep", "micro_batch_size": "micro_batch", "number_of_ranks": "n_chips",
+}  # fmt: skip
+"""Keys of MLPerf's log -> columns of a training file."""
 OF_EXPERTS = ("topk", "expert_ffn", "ep")  # that Megatron-LM prints for dense networks too
 
 
@@ -57,7 +66,7 @@ def log_cells(path: Path) -> list[dict[str, str]]:
         lines = _COLOUR.sub("", path.read_text(encoding="utf-8-sig")).splitlines()
     except UnicodeDecodeError as error:
         raise SpecError([Issue(str(path), Message.of("calibration.not_a_log", error=str(error)).text())]) from None
-    cells = _megatron(lines) or _titan(lines)
+    cells = _megatron(lines) or _titan(lines) or _mlperf(lines)
     if not cells:
         raise SpecError([Issue(str(path), Message.of("calibration.no_logged_step").text())])
     return [{"id": path.stem, "source": path.stem, **cells}]
@@ -133,6 +142,71 @@ def _titan(lines: Sequence[str]) -> dict[str, str]:
         cells["peak_memory_GB"] = f"{max(figures['memory']) * GIB / GIGA:.4g}"
     cells["notes"] = f"median of {len(steps)} logged steps"
     return {**cells, **_titan_layout(said)}
+
+
+def _mlperf(lines: Sequence[str]) -> dict[str, str]:
+    """Read a log of MLPerf Training, evaluation left out; empty for another. The log names no chip."""
+    events = [event for line in lines if (event := _event(line))]
+    said = {event["key"]: event.get("value") for event in events}
+    batch = _positive(said.get("global_batch_size"))
+    steps = _mlperf_steps(events, batch) if batch else []
+    if not steps:
+        return {}
+    cells = {
+        column: f"{number:g}" for key, column in MLPERF_NUMBERS.items() if (number := _positive(said.get(key))) > 0.0
+    }
+    steps_of = Message.of("calibration.mlperf_steps", count=len(steps)).text()
+    return {
+        **cells, "model": str(said.get("submission_benchmark") or ""), "step_time_s": f"{_steady(steps):.6g}", "notes": steps_of,
+        "source": f"MLPerf Training, {said.get('submission_org') or ''}",
+    }  # fmt: skip
+
+
+def _mlperf_steps(events: Sequence[Mapping[str, Any]], batch: float) -> list[float]:
+    """Return step times [s]: batch over the throughput that the log states in samples/s, else from the samples between events of training.
+
+    Samples are counted from the start of a block to its end, so that evaluation between blocks is left out.
+    """
+    stated = [
+        _positive(event["value"].get("throughput"))
+        for event in events
+        if event["key"] == "tracked_stats" and isinstance(event.get("value"), Mapping)
+    ]
+    if rates := [rate for rate in stated if rate > 0.0]:
+        return [batch / rate for rate in rates]
+    marks = [event for event in events if event["key"] in ("block_start", "block_stop")]
+    found = []
+    for first, last in pairwise(marks):
+        samples = _samples(last) - _samples(first)
+        if (first["key"], last["key"]) == ("block_start", "block_stop") and samples > 0.0:
+            found.append((last["time_ms"] - first["time_ms"]) / 1e3 * batch / samples)
+    return [step for step in found if step > 0.0]
+
+
+def _samples(event: Mapping[str, Any]) -> float:
+    """Return the samples that an event counts; 0 where it counts none."""
+    told = event.get("metadata")
+    return _positive(told.get("samples_count")) if isinstance(told, Mapping) else 0.0
+
+
+def _event(line: str) -> Mapping[str, Any]:
+    """Parse a line of MLPerf's log; empty for any other."""
+    _, mark, text = line.partition(MLPERF_MARK)
+    try:
+        found = json.loads(text) if mark else {}
+    except (ValueError, RecursionError):
+        return {}
+    has_time = isinstance(found, dict) and isinstance(found.get("time_ms"), int | float)
+    return found if has_time and isinstance(found.get("key"), str) else {}
+
+
+def _positive(value: Any) -> float:
+    """Return a positive number; 0 for anything else."""
+    return (
+        float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+        else 0.0
+    )
 
 
 def _titan_layout(said: dict[str, int]) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from catalog.lookup import shipped_catalog
@@ -134,3 +136,41 @@ def test_other_logs_are_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(SpecError, match=r"other\.log: (holds no training step as Megatron-LM|is not text)"):
         read_rows(path)
+
+
+def mlperf(folder, *events):
+    """Write a log of MLPerf Training: settings, then `events` as (key, value, seconds, metadata)."""
+    said = [("submission_org", "Ours"), ("submission_benchmark", "llama31_8b"), ("global_batch_size", 32), ("max_sequence_length", 8192),
+            ("tensor_parallelism", 2), ("pipeline_parallelism", 1), ("number_of_ranks", 8)]  # fmt: skip
+    all_of = [*((key, value, 0.0, {}) for key, value in said), *events]
+    lines = [
+        f":::MLLOG {json.dumps({'time_ms': 1000.0 * s, 'event_type': 'POINT_IN_TIME', 'key': key, 'value': value, 'metadata': told})}"
+        for key, value, s, told in all_of
+    ]
+    path = folder / "result_0.txt"
+    path.write_text("\n".join(["0: started", *lines, ":::MLLOG {broken"]) + "\n")
+    return path
+
+
+def test_a_log_of_mlperf_counts_samples_between_blocks_without_evaluation(tmp_path):
+    blocks = [
+        (key, "", s, {"samples_count": n})
+        for key, s, n in (("block_start", 100, 0), ("block_stop", 140, 320), ("block_start", 190, 320), ("block_stop", 222, 640),
+                          ("block_start", 300, 640), ("block_stop", 332, 960))
+    ]  # fmt: skip
+    (row,) = read_rows(mlperf(tmp_path, *blocks), "training", {"chip": "H100", "model": "Llama-3.1-8B"})
+    assert row.number("step_time_s") == pytest.approx(32 / 320 * 32.0), "the first block, which warms up, is left out"
+    columns = ("n_chips", "seq_len", "tp", "pp", "global_batch_sequences")
+    assert [row.number(name) for name in columns] == [8, 8192, 2, 1, 32]
+    assert row.text["source"] == "MLPerf Training, Ours"
+
+
+def test_a_log_of_mlperf_with_throughput_states_the_step(tmp_path):
+    stated = [("tracked_stats", {"throughput": rate}, 10.0 * i, {}) for i, rate in enumerate((4.0, 10.0, 10.0))]
+    (row,) = read_rows(mlperf(tmp_path, *stated), "training", {"chip": "H100"})
+    assert row.number("step_time_s") == pytest.approx(3.2)
+
+
+def test_a_log_of_mlperf_without_steps_is_refused(tmp_path):
+    with pytest.raises(SpecError, match="no"):
+        read_rows(mlperf(tmp_path), "training", {"chip": "H100"})
