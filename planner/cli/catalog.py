@@ -16,6 +16,7 @@ from catalog.schemas import SCHEMAS
 from catalog.units import show
 from planner.cli.options import load_catalog
 from planner.cli.output import rows_as, write_out
+from planner.cli.refresh import add_refresh
 from planner.errors import Issue, SpecError, close_matches
 from planner.escape import markdown, terminal
 from planner.exit_codes import BUG, OK
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 
 def add_catalog(commands: Commands, shared: argparse.ArgumentParser) -> None:
-    """Add the commands `catalog list`, `catalog show` and `catalog check`."""
+    """Add the commands `catalog list`, `catalog show`, `catalog check` and `catalog refresh`."""
     catalog = commands.add_parser("catalog", help="look up the records of the catalog").add_subparsers(
-        metavar="list|show|check", required=True
+        metavar="list|show|check|refresh", required=True
     )
     listing = catalog.add_parser("list", parents=[shared], help="list the kinds of record, or the names of one kind")
     listing.add_argument(
@@ -48,6 +49,7 @@ def add_catalog(commands: Commands, shared: argparse.ArgumentParser) -> None:
     kinds = ["architectures", "prices"]
     checking.add_argument("kind", nargs="?", default=kinds[0], choices=kinds, help="architectures (default) or prices")
     checking.set_defaults(run=_check)
+    add_refresh(catalog, shared)
 
 
 def _list(arguments: argparse.Namespace) -> int:
