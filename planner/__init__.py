@@ -42,6 +42,7 @@ __all__ = [
     "robust",
     "sensitivity",
     "solve",
+    "stale",
     "sweep",
     "validate",
     "verify_plan",
@@ -102,7 +103,18 @@ _guard_siblings()
 
 if TYPE_CHECKING:
     from planner.errors import SpecError
-    from planner.library import calibrate, characterise, compare, estimate, init, layouts, measure, robust, validate
+    from planner.library import (
+        calibrate,
+        characterise,
+        compare,
+        estimate,
+        init,
+        layouts,
+        measure,
+        robust,
+        stale,
+        validate,
+    )
     from planner.pipeline import check_spec, solve
     from planner.plan import Plan, load_plan
     from planner.spec.model import PlanSpec, load_spec
@@ -135,6 +147,7 @@ else:
         "robust": "planner.library",
         "sensitivity": "planner.studies.sensitivity",
         "solve": "planner.pipeline",
+        "stale": "planner.library",
         "sweep": "planner.studies.sweep",
         "validate": "planner.library",
         "verify_plan": "planner.verify.plan",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planner.calibration.scores import Validation
     from planner.estimate.answer import Estimate
     from planner.facts import Fact
+    from planner.report.why.stale import Stale
     from planner.robust.promises import Promises
     from planner.studies.compare import Comparison
     from planner.studies.measure import Measure
@@ -117,6 +118,13 @@ def compare(first: PlanSource, second: PlanSource) -> Comparison:
     from planner.studies.compare import compare
 
     return compare(_plan(first), _plan(second))
+
+
+def stale(plan: PlanSource) -> list[Stale]:
+    """List the dated figures that carry the cost of a plan, the oldest first. Raises SpecError, OSError."""
+    from planner.report.why.stale import stale
+
+    return stale(_plan(plan))
 
 
 def measure(

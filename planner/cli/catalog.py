@@ -16,7 +16,7 @@ from catalog.schemas import SCHEMAS
 from catalog.units import show
 from planner.cli.options import load_catalog
 from planner.cli.output import rows_as, write_out
-from planner.cli.refresh import add_refresh
+from planner.cli.prices import add_refresh
 from planner.errors import Issue, SpecError, close_matches
 from planner.escape import markdown, terminal
 from planner.exit_codes import BUG, OK

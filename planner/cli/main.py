@@ -24,6 +24,7 @@ from planner.cli.measure import add_measure
 from planner.cli.options import answer_options
 from planner.cli.output import check_outputs
 from planner.cli.plan import HTML, add_check, add_plan, add_show, add_verify
+from planner.cli.prices import add_stale
 from planner.cli.probe import add_probe
 from planner.cli.resources import hold_to_memory, not_installed, out_of_memory
 from planner.cli.robust import add_robust
@@ -84,6 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_estimate(commands, shared)
     add_designs(commands, shared)
     add_catalog(commands, shared)
+    add_stale(commands, shared)
     add_validate(commands, shared)
     add_calibrate(commands)
     add_probe(commands)

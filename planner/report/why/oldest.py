@@ -69,7 +69,9 @@ def carrying(plan: Plan) -> list[Carried]:
     """Return the dated prices of the catalog that carry at least a hundredth of the cost, the oldest first."""
     total = plan.totals["cost"]
     found = [
-        one for one in _carried(plan) if total > 0.0 and one.amount >= CARRIES * total and last_month(one.row["date"])
+        one
+        for one in carried_by_offers(plan)
+        if total > 0.0 and one.amount >= CARRIES * total and last_month(one.row["date"])
     ]
     return sorted(found, key=lambda one: one.age)
 
@@ -80,7 +82,7 @@ def dearest(carried: Sequence[Carried]) -> Carried | None:
     return max(moving, key=lambda one: one.more_at_the_high(), default=None)
 
 
-def _carried(plan: Plan) -> Iterator[Carried]:
+def carried_by_offers(plan: Plan) -> Iterator[Carried]:
     """Yield each price of an offer of the catalog by which systems in the fleet are had."""
     amounts: dict[str, float] = {}
     rows = {row["path"]: row for row in plan.document["provenance"] if row["path"].startswith("offers/")}

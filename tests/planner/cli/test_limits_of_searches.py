@@ -13,6 +13,7 @@ NO_SEARCH = {
     "check",
     "verify",
     "catalog",
+    "stale",
     "validate",
     "calibrate",
     "compare",

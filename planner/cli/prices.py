@@ -1,4 +1,4 @@
-"""The command `catalog refresh`: price lists as published, as an overlay with dates."""
+"""The commands `catalog refresh`, which turns published price lists into an overlay with dates, and `stale`, which lists the figures behind a plan by age."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.options import load_catalog
-from planner.cli.output import rows_as
+from planner.cli.options import PLAN_HELP, load_catalog
+from planner.cli.output import rows_as, write_out
 from planner.cli.streams import print_out
 from planner.errors import Issue, SpecError
 from planner.escape import terminal
@@ -58,6 +58,26 @@ def _refresh(arguments: argparse.Namespace) -> int:
         for file, document in overlays.items():
             write_file(Path(arguments.output) / file, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     print_out(rows_as(arguments.format, rows))
+    return OK
+
+
+def add_stale(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `stale`."""
+    stale = commands.add_parser("stale", parents=[shared], help=Message.of("cli.stale").text())
+    stale.add_argument("plan", metavar="PLAN", help=PLAN_HELP)
+    stale.add_argument("--date", metavar="DATE", default="", help=Message.of("cli.stale_date").text())
+    stale.set_defaults(run=_stale)
+
+
+def _stale(arguments: argparse.Namespace) -> int:
+    """List the figures that carry the cost, the oldest first. Raises SpecError for a plan without an answer."""
+    from planner.plan import load_plan
+    from planner.report.why.stale import as_rows, stale
+
+    _check_date(arguments.date)
+    plan = load_plan(arguments.plan)
+    now = arguments.date or datetime.now(UTC).date().isoformat()
+    write_out(arguments, rows_as(arguments.format, [dict(row) for row in as_rows(stale(plan), plan, now)]))
     return OK
 
 
