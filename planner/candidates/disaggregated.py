@@ -6,7 +6,7 @@ Layouts of both roles come from the grids of `planner.candidates.serving`; the c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +34,6 @@ from planner.evaluate.serving import (
     rates_of,
 )
 from planner.problem.derating import stretch_of
-from planner.problem.fabrics import share_a_network
 from planner.problem.facts import ResolvedSpec, ScaleOut, ServingFacts
 from planner.spec.slo import TPOT
 
@@ -81,17 +80,6 @@ class WorkerGroup:
             float(choice.decode.systems[choice.decode_layout]) * decode,
         )
         return cls((first, second), choice, float(choice.found.point.requests_per_s), systems)
-
-
-def connected_pairs(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[FleetOption, FleetOption]]:
-    """List the pairs of fleet options (prefill and decode, or update and rollout) that share a network, which no two sites do.
-
-    Owned ones on the same fabric design are paired with each other, a rented one only with itself.
-    """
-    for first in fleet_options:
-        for second in fleet_options:
-            if share_a_network(first, second) and min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) > 0:
-                yield first, second
 
 
 @dataclass(frozen=True, slots=True)

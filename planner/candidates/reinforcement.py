@@ -15,9 +15,9 @@ from models.reinforcement.iteration import COLOCATED, Iteration
 from models.serving.decode import ServingLayouts
 from models.training.layouts import Layouts, with_levels
 from planner.candidates.cache import EvaluationCache
-from planner.candidates.disaggregated import connected_pairs
 from planner.candidates.fleet_options import FleetOption, charged
 from planner.candidates.layouts import fastest_layout, layout_choices, legal_sizes
+from planner.candidates.pairs import connected_pairs
 from planner.candidates.points import OperatingPoint, Use
 from planner.candidates.serving import serving_layouts
 from planner.evaluate.interruptions import RunTerms, checkpoints_of, spares_of

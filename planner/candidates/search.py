@@ -19,12 +19,12 @@ from planner.candidates.disaggregated import (
     GroupChoice,
     WorkerGroup,
     choose_groups,
-    connected_pairs,
     disaggregated_point,
     group_searches,
     without_replaceable,
 )
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
+from planner.candidates.pairs import exchanging_pairs
 from planner.candidates.points import Candidates, OperatingPoint, Pool
 from planner.candidates.power_caps import capped_points, with_caps
 from planner.candidates.reinforcement import ReinforcementSearch
@@ -190,7 +190,10 @@ class _ServingSearch:
 
     def _ask(self, workload: ServingFacts, fleet_options: Sequence[FleetOption], allowances_s: Iterable[float]) -> None:
         """Note which round trips are asked of each pair of systems and networks, and by which fleet options first: their prices count."""
-        for pair in connected_pairs(fleet_options):
+        pairs, barred = exchanging_pairs(workload.spec, fleet_options)
+        if barred:
+            self.cache.dropped[workload.name][Message.of("path.vendors_apart").text()] += barred
+        for pair in pairs:
             asked = self._asked.setdefault((workload.name, *_systems_of(pair)), {})
             for allowance_s in allowances_s:
                 asked.setdefault(allowance_s, pair)
@@ -319,7 +322,7 @@ class _ServingSearch:
             return []
         found = [
             WorkerGroup.of(first, second, choice)
-            for first, second in self.cache.in_time(connected_pairs(fleet_options))
+            for first, second in self.cache.in_time(exchanging_pairs(workload.spec, fleet_options)[0])
             for choice in self._groups(workload, first, second, allowance_s)
         ]
         kept = without_replaceable(found, one_pool)

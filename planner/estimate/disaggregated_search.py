@@ -13,6 +13,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint
 from planner.candidates.disaggregated import efficient_prefill_layouts
 from planner.candidates.serving import Grid
+from planner.errors import Issue, SpecError
 from planner.estimate.batch_search import Batches, Selection, busiest_row, choose_batch
 from planner.estimate.case import CaseFacts
 from planner.estimate.power import capped_group
@@ -28,7 +29,9 @@ from planner.estimate.serving_configuration import (
 )
 from planner.evaluate import disaggregated, serving
 from planner.evaluate.serving import limits_at_site, systems_per_replica
+from planner.messages import Message
 from planner.problem.engine import EngineChoice
+from planner.problem.fabrics import may_exchange
 from planner.spec.stack.case import CasePool
 
 MAX_SPLITS = 24  # numbers of prefill workers tried for a pair of layouts
@@ -38,6 +41,8 @@ def search_two_pools(facts: CaseFacts, load: Load) -> SearchResult:
     """Search the best prefill and decode pools on the chips of the case, within what the case states of them."""
     if facts.scaleout.bytes_per_s <= 0:
         return SearchResult(None)
+    if not may_exchange(facts.serving.spec, *facts.sides):
+        raise SpecError([Issue("workload.kv_exchange", Message.of("path.vendors_of_case").text())])
     return best_result(_search_two_pools(facts, load, choice) for choice in common_choices(facts, facts.sides))
 
 

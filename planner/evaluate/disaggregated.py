@@ -15,7 +15,9 @@ from models.serving.disaggregation import DisaggregatedPoint, TransferLink, Work
 from planner.evaluate.serving import corrected, engine_constants, lengths_of, precisions_of, rates_of
 from planner.evaluate.serving_state import drafting, reuse_of
 from planner.problem.engine import EngineChoice
+from planner.problem.fabrics import exchange_bytes_per_s
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
+from planner.spec.workloads import Serving
 
 TRANSFER_START_S = 5 * MICRO  # latency before the first byte of a KV cache arrives
 
@@ -44,7 +46,7 @@ def evaluate(
         for system, scaleout, layout, count in zip(systems, scaleouts, layouts, workers, strict=True)
     )
     found = disaggregated(
-        workload.architecture, prefill, decode, batch, link=_link(*scaleouts),
+        workload.architecture, prefill, decode, batch, link=_link(workload.spec, systems, *scaleouts),
         lengths=lengths_of(workload, choice), precisions=precisions_of(choice),
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, systems[0], choice.waiting),
         arrival_scv=workload.spec.arrival_cv**2,
@@ -53,10 +55,13 @@ def evaluate(
     return replace(found, point=corrected(found.point, own[0].in_two_pools(own[1])))
 
 
-def _link(prefill: ScaleOut, decode: ScaleOut) -> TransferLink:
-    """Join two networks by the slower one, after the longer way."""
+def _link(
+    workload: Serving, systems: tuple[SystemFacts, SystemFacts], prefill: ScaleOut, decode: ScaleOut
+) -> TransferLink:
+    """Join two networks by the slower one, after the longer way; between vendors caches are converted too."""
     start_s = TRANSFER_START_S + max(prefill.latency_s, decode.latency_s)
-    return TransferLink(min(prefill.bytes_per_s, decode.bytes_per_s), start_s)
+    slower = min(prefill.bytes_per_s, decode.bytes_per_s)
+    return TransferLink(exchange_bytes_per_s(workload, systems, slower), start_s)
 
 
 def pool_power_w(shares: Mapping[str, Result], system: SystemFacts, constants: PowerConstants) -> Result:

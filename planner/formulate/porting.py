@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.formulate.functionals import Functionals
 from planner.money.components import PORT
+from planner.problem.fabrics import crosses_vendors
 from planner.problem.facts import ResolvedSpec
 from planner.problem.porting import PortingFacts
 from solvers.model.block_data.porting import PortData
@@ -29,7 +30,10 @@ def port_data(problem: ResolvedSpec, points: Sequence[OperatingPoint], costs: Fu
 
 
 def needs(facts: PortingFacts, point: OperatingPoint) -> bool:
-    """Tell whether a point runs one of the architectures on chips of the family."""
-    return point.workload.name in facts.workloads and any(
-        use.option.system.family == facts.family for use in point.uses
-    )
+    """Tell whether a point runs one of the architectures on chips of the family, or exchanges KV caches between vendors."""
+    if point.workload.name not in facts.workloads:
+        return False
+    systems = [use.option.system for use in point.uses]
+    if facts.exchange:
+        return crosses_vendors(systems[0], systems[-1])
+    return any(system.family == facts.family for system in systems)

@@ -30,6 +30,7 @@ from models.network.direct import balanced_dragonfly
 from models.network.group_links import Plant, group_links, has_full_rate
 from models.network.trees import MAX_TIERS, leaf_ports, rows_reach
 from planner.problem.facts import NO_NETWORK, NetworkFacts, OfferFacts, ScaleOut, SiteFacts, SystemFacts
+from planner.spec.workloads import Serving
 
 SPREAD = (2, 4, 8, 18)  # systems that one replica in serving may stand on
 PATTERNS = ("ring", "all-to-all")
@@ -180,6 +181,23 @@ def share_a_network(first: Any, second: Any) -> bool:
     return (
         first.owned and second.owned and first.fabric == second.fabric and (not one_kind or first.plant == second.plant)
     )
+
+
+def crosses_vendors(first: SystemFacts, second: SystemFacts) -> bool:
+    """Tell whether the chips of two systems are of different vendors, whose engines lay KV caches out differently."""
+    return first.vendor != second.vendor
+
+
+def may_exchange(workload: Serving, prefill: SystemFacts, decode: SystemFacts) -> bool:
+    """Tell whether caches of a workload may go from one system to another: between vendors only with its `kv_exchange`."""
+    return workload.kv_exchange is not None or not crosses_vendors(prefill, decode)
+
+
+def exchange_bytes_per_s(workload: Serving, systems: tuple[SystemFacts, SystemFacts], link_bytes_per_s: float) -> float:
+    """Compute the rate of a link with the conversion that follows between vendors:  1 / (1/link + 1/conversion)  [byte/s per chip]."""
+    if workload.kv_exchange is None or not crosses_vendors(*systems) or link_bytes_per_s <= 0:
+        return link_bytes_per_s
+    return 1.0 / (1.0 / link_bytes_per_s + 1.0 / workload.kv_exchange.conversion)
 
 
 def uneven(plant: Plant | None) -> Plant | None:

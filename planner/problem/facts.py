@@ -75,6 +75,7 @@ class SystemFacts:
     block_scaled: tuple[str, ...] = ()  # formats whose block scales its matrix units apply
     kv_tiers: KvTierSet | None = None  # with which it is bought, power included; None without
     reached: Reached = AS_PUBLISHED  # by its kernels beside those of other chips
+    vendor: str = ""  # of its chips
 
     def __hash__(self) -> int:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
@@ -123,8 +124,7 @@ class SystemFacts:
 
 @dataclass(frozen=True, slots=True)
 class NetworkFacts:
-    """Parts of a scale-out network; prices in the spec's currency, links (both connectors and cable) per NIC port. Unknown latencies are None
-    and not reported; without a price of copper all links are optical."""
+    """Parts of a scale-out network; prices in the spec's currency, links (with both ends) per NIC port. Unknown latencies are None."""
 
     name: str
     radix: int
@@ -136,7 +136,7 @@ class NetworkFacts:
     optic_power_w: float
     alpha_s: float | None = None  # start-up of a message between systems
     hop_latency_s: float | None = None  # a switch with its cable
-    copper_link_price: float | None = None  # a link within a rack
+    copper_link_price: float | None = None  # a link within a rack; None: all links are optical
     rack_systems: int = 1
     used_share: float = 1.0  # share of the links' rate that messages reach
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from planner.errors import close_matches
 from planner.messages import Message
@@ -10,12 +10,32 @@ from planner.problem.facts import SystemFacts, WorkloadFacts
 from planner.problem.porting import PortingFacts
 from planner.resolve.context import ResolveContext
 from planner.spec.porting import Porting
+from planner.spec.workloads import Serving
 
 
 def resolve_porting(
     context: ResolveContext, workloads: Sequence[WorkloadFacts], systems: Mapping[str, SystemFacts]
 ) -> tuple[PortingFacts, ...]:
     """Resolve the `porting` of the spec into one cost for each architecture and family, booked as assumptions."""
+    return (*_of_families(context, workloads, systems), *_of_exchanges(context, workloads))
+
+
+def _of_exchanges(context: ResolveContext, workloads: Sequence[WorkloadFacts]) -> Iterator[PortingFacts]:
+    """Yield the cost of connecting the engines of two vendors for each workload that allows it, booked as an assumption."""
+    for workload in workloads:
+        if not isinstance(workload.spec, Serving) or workload.spec.kv_exchange is None:
+            continue
+        asked, path = workload.spec.kv_exchange, f"{workload.path}.kv_exchange"
+        amount, currency = asked.porting
+        context.assume_stated(f"{path}.porting", amount, currency, ("porting", "*", "*"), note=asked.note)
+        cost = context.convert(asked.porting, path=f"{path}.porting")
+        yield PortingFacts(path, "", workload.spec.architecture, cost, (workload.name,), exchange=True)
+
+
+def _of_families(
+    context: ResolveContext, workloads: Sequence[WorkloadFacts], systems: Mapping[str, SystemFacts]
+) -> tuple[PortingFacts, ...]:
+    """Resolve the entries of `porting`."""
     if context.spec.porting is None:
         return ()
     for i, entry in enumerate(context.spec.porting):

@@ -103,6 +103,7 @@ def _whole_facts(record: Record, ledger: Ledger) -> SystemFacts:
         name=name,
         chip=chip.name,
         family=chip.words("family"),
+        vendor=chip.words("vendor") or "",
         chips=chips,
         flop_per_s=rates,
         flop16_per_s=attention[0],

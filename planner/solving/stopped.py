@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from catalog.units import GIGA
 from planner.candidates.cache import OutOfMemory, OutOfTime
-from planner.candidates.disaggregated import connected_pairs
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
+from planner.candidates.pairs import connected_pairs
 from planner.candidates.points import Candidates
 from planner.facts import Fact
 from planner.messages import Message

@@ -23,6 +23,7 @@ from planner.spec.base import SOME, Block
 from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
 from planner.spec.load.classes import RequestClass, wrong_classes
+from planner.spec.load.kv_exchange import KvExchange
 from planner.spec.load.media import WAYS_TO_ENCODE, Encoding, Media
 from planner.spec.load.routing import Routing
 from planner.spec.load.scale_up import ScaleUp
@@ -219,6 +220,8 @@ class Serving(Workload):
     asks for, which is 8 bit of those in NVFP4. What the answers lose by it is not judged."""
     disaggregation: Literal["allowed", "never", "always"] = "allowed"
     """Whether prefill and decode may, must not or must run in separate pools."""
+    kv_exchange: KvExchange | None = None
+    """Exchange of KV caches between prefill and decode on chips of two vendors; not allowed if omitted."""
     engine: Name | None = None
     """Serving engine of the catalog, whose times of host, launch and first token are taken; those of other engines if omitted."""
     compiler: Name | None = None

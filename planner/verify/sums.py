@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from catalog.units import YEAR_S
+from planner.problem.facts import SystemFacts
 from planner.problem.lines import NO_TREE
+from planner.problem.porting import PortingFacts
 from planner.verify.checked_plan import CheckedPlan, LineKey, Sums
 from planner.verify.fleet.economics import levies_of, licences_of, yearly_of
 from planner.verify.fleet.holdings import Holding
@@ -24,6 +26,13 @@ Slot = tuple[int, int, int, float, float]
 def add_up(plan: CheckedPlan) -> Sums:
     """Add up every cost, every kilogram and every joule of the plan, hour by hour."""
     return _Adder(plan).sums()
+
+
+def _ports(facts: PortingFacts, systems: Sequence[SystemFacts]) -> bool:
+    """Tell whether pools on some systems need a port: chips of its family, or chips of two vendors between which caches are exchanged."""
+    if facts.exchange:
+        return len({system.vendor for system in systems}) > 1
+    return facts.family in {system.family for system in systems}
 
 
 class _Adder:
@@ -188,7 +197,7 @@ class _Adder:
             users = {
                 name
                 for name, row in rows
-                if any(self.problem.systems[pool["system"]].family == facts.family for pool in row["pools"])
+                if _ports(facts, [self.problem.systems[pool["system"]] for pool in row["pools"]])
             } & set(facts.workloads)
             for name in users:
                 self.lines["porting", "", facts.label, ""] = facts.cost

@@ -112,6 +112,8 @@ def two_pools(
     choice = choice_of(workload, prefill, first)
     if first["batch"] != 1 or choice != choice_of(workload, decode, second):
         raise ValueError(Message.of("verify.prefill_worker").text())
+    if prefill.system.vendor != decode.system.vendor and workload.spec.kv_exchange is None:
+        raise ValueError(Message.of("path.verify_vendors_apart", point=row["id"]).text())
     if not share_a_network(prefill, decode) or min(option.scaleout_bytes_per_s for option in options) <= 0:
         raise ValueError(Message.of("verify.pools_share_network").text())
     layouts = (layout_on(prefill, first, workload), layout_on(decode, second, workload))

@@ -10,8 +10,9 @@ import pytest
 
 from models.transformer.architecture import Architecture
 from planner.candidates import cache
-from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, RankedGroups, connected_pairs, without_replaceable
+from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, RankedGroups, without_replaceable
 from planner.candidates.fleet_options import build_fleet_options
+from planner.candidates.pairs import connected_pairs
 from planner.candidates.search import find_candidates
 from planner.candidates.serving import serving_layouts, within_demand
 from planner.evaluate.serving import systems_per_replica

@@ -262,12 +262,20 @@ def test_a_port_is_needed_by_points_of_its_family_and_architecture():
     def point(name, family):
         return NS(workload=NS(name=name), uses=[NS(option=NS(system=NS(family=family)))])
 
-    facts = NS(family="hopper", workloads=("chat",))
+    facts = NS(family="hopper", workloads=("chat",), exchange=False)
     points = [point("chat", "hopper"), point("chat", "ampere"), point("other", "hopper")]
     assert [needs(facts, p) for p in points] == [True, False, False]
-    found = port_data(NS(porting=[facts, NS(family="ampere", workloads=("chat",))]), points, NO_COSTS)
+    found = port_data(NS(porting=[facts, NS(family="ampere", workloads=("chat",), exchange=False)]), points, NO_COSTS)
     assert found.member.tolist() == [[0, 0], [1, 1]] and found.groups == 2
     assert port_data(NS(porting=[]), points, NO_COSTS) is None
+
+
+def test_an_exchange_of_caches_is_needed_by_pools_of_two_vendors():
+    def point(*vendors):
+        return NS(workload=NS(name="chat"), uses=[NS(option=NS(system=NS(vendor=vendor))) for vendor in vendors])
+
+    facts = NS(family="", workloads=("chat",), exchange=True)
+    assert [needs(facts, p) for p in (point("A", "B"), point("A", "A"), point("A"))] == [True, False, False]
 
 
 def test_jobs_that_yield_lose_their_restart(made, tiny):
