@@ -45,6 +45,9 @@ class Given:
     log: str | None = None
     fleet: str | None = None
     users: int | None = None
+    rate: float | None = None
+    lengths: str | None = None
+    systems: str | None = None
     region: str | None = None
 
 
@@ -193,6 +196,7 @@ def _sources(given: Given, catalog: Catalog) -> tuple[Sources, list[Fact]]:
     from planner.ways_in.draft import Sources, home
     from planner.ways_in.fleets import read_fleet
     from planner.ways_in.launch import SGLANG, TRTLLM, VLLM, read_launch
+    from planner.ways_in.stated import MOST_RATE, lengths_of, systems_of
     from planner.ways_in.traces import read_trace
 
     problems: list[Issue] = []
@@ -222,10 +226,15 @@ def _sources(given: Given, catalog: Catalog) -> tuple[Sources, list[Fact]]:
     zone = catalog.get("regions", home(region, fleet)).words("timezone")
     trace = tried(lambda: read_trace(Path(given.trace), zone)) if given.trace else None
     log = tried(lambda: _benchmark(Path(given.log), catalog)) if given.log else None
+    lengths = tried(lambda: lengths_of(given.lengths)) if given.lengths else None
+    systems = tried(lambda: systems_of(given.systems, catalog)) if given.systems else ()
+    if given.rate is not None and not 0.0 < given.rate < MOST_RATE:
+        problems.append(Issue("--rate", Message.of("ways_in.expected_number", most=MOST_RATE).text()))
     config = tried(lambda: _config(given, launch.model if launch else log.model if log else "", catalog, notes))
     if problems:
         raise SpecError(problems)
-    return Sources(config, given.model or "", launch, trace, log, fleet, given.users or 0, region), notes
+    found = (given.users or 0, region, given.rate or 0.0, lengths, systems)
+    return Sources(config, given.model or "", launch, trace, log, fleet, *found), notes
 
 
 def _benchmark(path: Path, catalog: Catalog) -> Benchmark:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.cli.options import add_common_options, overlay_folders, positive_users
+from planner.cli.options import add_common_options, load_catalog, overlay_folders, positive_users
 from planner.cli.output import write_out
 from planner.escape import terminal
 from planner.exit_codes import OK
@@ -50,6 +51,9 @@ def add_init(commands: Commands) -> None:
         type=positive_users,
         help="number of users; how many are at work at once and what each asks are guesses",
     )
+    init.add_argument("--rate", metavar="R", type=float, help=Message.of("cli.init_rate").text())
+    init.add_argument("--lengths", metavar="INPUT,OUTPUT", help=Message.of("cli.init_lengths").text())
+    init.add_argument("--systems", metavar="NAME,…", help=Message.of("cli.init_systems").text())
     init.add_argument("--region", metavar="NAME", help="region of the catalog where users and sites are")
     init.add_argument("--output", metavar="FILE", help="write the spec there instead of standard output")
     add_common_options(init)
@@ -63,6 +67,11 @@ def _init(arguments: argparse.Namespace) -> int:
     from planner.report.notes import told
 
     given = Given(region=arguments.region, **{name: getattr(arguments, name) for name in OPTIONS})
+    if given == Given() and sys.stdin is not None and sys.stdin.isatty():
+        from planner.cli.questions import asked
+
+        with suppress(EOFError):  # the error for no source says what to give
+            given = asked(load_catalog(arguments))
     document, notes = draft_of(given, overlay_folders(arguments))
     write_out(arguments, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     if not arguments.quiet:

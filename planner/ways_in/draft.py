@@ -46,7 +46,10 @@ DEMO: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Sources of a spec; None and empty for each that is not given. `config`: a Hugging Face config with the name to give it."""
+    """Sources of a spec; None and empty for each that is not given.
+
+    `config`: a Hugging Face config with the name to give it; `rate`: requests/s; `lengths`: mean prompt and answer [token]; `systems`: that may be had.
+    """
 
     config: tuple[str, Mapping[str, Any]] | None = None
     model: str = ""
@@ -56,6 +59,9 @@ class Sources:
     fleet: Fleet | None = None
     users: int = 0
     region: str = ""
+    rate: float = 0.0
+    lengths: tuple[int, int] | None = None
+    systems: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -135,7 +141,9 @@ def _demand(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
     trace = sources.trace
     profile = None if trace is None or trace.profile is None else [round(weight, 4) for weight in trace.profile]
     demand: dict[str, Any] = {}
-    if sources.users:
+    if sources.rate:
+        demand["requests_per_s"] = sources.rate
+    elif sources.users:
         demand["users"] = _users(draft, sources.users, has_profile=profile is not None)
     elif trace is not None and trace.rate is not None:
         demand["requests_per_s"] = float(f"{trace.rate:.6g}")
@@ -147,7 +155,7 @@ def _demand(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
         draft.guess("workloads[0].demand.requests_per_s", "ways_in.guess_rate")
     if profile is not None:
         demand["profile"] = profile
-    elif not sources.users:
+    elif sources.rate or not sources.users:
         draft.guess("workloads[0].demand", "ways_in.guess_flat")
     if trace is not None and trace.week is not None and min(trace.week) > 1e-3:
         demand["week"] = [round(weight, 4) for weight in trace.week]
@@ -175,6 +183,9 @@ def _users(draft: _Draft, count: int, *, has_profile: bool) -> dict[str, Any]:
 def _lengths(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
     """State the lengths and the reuse of prefixes: of the trace, else guesses within the context that the engine was launched with."""
     trace, log = sources.trace, sources.log
+    if sources.lengths is not None:
+        workload["lengths"] = dict(zip(("input", "output"), sources.lengths, strict=True))
+        return
     if trace is None and log is not None and log.input and log.output:
         workload["lengths"] = {"input": log.input, "output": max(2, log.output)}
         for key in ("input", "output"):
@@ -208,8 +219,9 @@ def _fleet(draft: _Draft, sources: Sources, region: str) -> None:
     fleet = sources.fleet
     if fleet is None:
         measured = sources.log.systems if sources.log else ()
-        draft.document["sites"] = [{"region": region, "systems": list(measured or SYSTEMS)}]
-        draft.guess("sites[0].systems", "ways_in.guess_systems_of_log" if measured else "ways_in.guess_systems")
+        draft.document["sites"] = [{"region": region, "systems": list(sources.systems or measured or SYSTEMS)}]
+        if not sources.systems:
+            draft.guess("sites[0].systems", "ways_in.guess_systems_of_log" if measured else "ways_in.guess_systems")
         if not sources.region:
             draft.guess("sites[0].region", "ways_in.guess_region")
         return

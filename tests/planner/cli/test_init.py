@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 import planner
+from catalog.lookup import Catalog
 from planner.cli.main import main
+from planner.cli.questions import asked
+from planner.errors import SpecError
+from planner.exit_codes import INVALID
 from planner.pipeline import checked
 from planner.verify.plan import verify_plan
 
@@ -183,3 +188,49 @@ def test_a_demo_needs_no_file(capsys):
     assert json.loads(capsys.readouterr().out)["status"] == "optimal"
     with pytest.raises(SystemExit):
         main(["plan"])
+
+
+def test_figures_stated_in_words_are_no_guesses(capsys):
+    document, _ = init(
+        capsys, "--rate", 20, "--lengths", "1500, 250", "--systems", "DGX H100, DGX H200", "--region", "uk-london"
+    )
+    workload = document["workloads"][0]
+    assert (workload["demand"], workload["lengths"]) == ({"requests_per_s": 20.0}, {"input": 1500, "output": 250})
+    assert document["sites"] == [{"region": "uk-london", "systems": ["DGX H100", "DGX H200"]}]
+    assert not [
+        path for path in document["assumptions"] if "lengths" in path or "systems" in path or "requests_per_s" in path
+    ]
+
+
+def test_malformed_figures_are_refused_at_once(capsys):
+    assert main(["init", "--rate", "-1", "--lengths", "long", "--systems", "DGX H1000, DGX H100"]) == INVALID
+    told = capsys.readouterr().err
+    assert "--rate: " in told and "--lengths: expected the mean prompt" in told and "--systems: " in told
+
+
+def answered(*answers):
+    left = iter(answers)
+    return lambda _: next(left)
+
+
+def test_five_questions_become_a_spec(capsys):
+    given = asked(Catalog.load(), answered("hf:Qwen/Qwen3-32B", "500 users", "2000 400", "eu-west-2", "DGX H200"))
+    document = planner.init(**{name: value for name, value in asdict(given).items() if value is not None})
+    workload = document["workloads"][0]
+    assert (workload["architecture"], workload["demand"]["users"]["count"]) == ("Qwen3-32B", 500)
+    assert (workload["lengths"], document["sites"]) == (
+        {"input": 2000, "output": 400}, [{"region": "uk-london", "systems": ["DGX H200"]}],
+    )  # fmt: skip
+    assert capsys.readouterr().err.count("[") == 5, "each question names what Enter stands for"
+
+
+def test_a_malformed_answer_is_asked_again_three_times_at_most(capsys):
+    assert asked(Catalog.load(), answered("", "many", "12/s", "", "", "")).rate == 12.0
+    assert "expected requests per second" in capsys.readouterr().err
+    with pytest.raises(SpecError, match="expected requests per second"):
+        asked(Catalog.load(), answered("", "many", "many", "many"))
+
+
+def test_enter_throughout_leaves_every_guess():
+    document = planner.init(rate=asked(Catalog.load(), answered(*[""] * 5)).rate)
+    assert {"workloads[0].lengths.input", "sites[0].systems"} <= set(document["assumptions"])
