@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +49,10 @@ class Given:
     lengths: str | None = None
     systems: str | None = None
     region: str | None = None
+    cells: Mapping[str, str] = field(default_factory=dict)  # what results of `log` lack, by column (`--set`)
 
 
-OPTIONS = tuple(field.name for field in fields(Given) if field.name != "region")
+OPTIONS = tuple(each.name for each in fields(Given) if each.name not in ("region", "cells"))
 
 
 def estimate(case: Source, *, overlays: Sequence[Path] = ()) -> Estimate:
@@ -225,11 +226,13 @@ def _sources(given: Given, catalog: Catalog) -> tuple[Sources, list[Fact]]:
     fleet = tried(lambda: read_fleet(Path(given.fleet), catalog)) if given.fleet else None
     zone = catalog.get("regions", home(region, fleet)).words("timezone")
     trace = tried(lambda: read_trace(Path(given.trace), zone)) if given.trace else None
-    log = tried(lambda: _benchmark(Path(given.log), catalog)) if given.log else None
+    log = tried(lambda: _benchmark(Path(given.log), given.cells, catalog)) if given.log else None
     lengths = tried(lambda: lengths_of(given.lengths)) if given.lengths else None
     systems = tried(lambda: systems_of(given.systems, catalog)) if given.systems else ()
     if given.rate is not None and not 0.0 < given.rate < MOST_RATE:
         problems.append(Issue("--rate", Message.of("ways_in.expected_number", most=MOST_RATE).text()))
+    if given.cells and not given.log:
+        problems.append(Issue("--set", Message.of("ways_in.set_without_log").text()))
     config = tried(lambda: _config(given, launch.model if launch else log.model if log else "", catalog, notes))
     if problems:
         raise SpecError(problems)
@@ -237,14 +240,15 @@ def _sources(given: Given, catalog: Catalog) -> tuple[Sources, list[Fact]]:
     return Sources(config, given.model or "", launch, trace, log, fleet, *found), notes
 
 
-def _benchmark(path: Path, catalog: Catalog) -> Benchmark:
-    """Read the busiest result of a benchmark. Raises SpecError for a file that is none."""
+def _benchmark(path: Path, further: Mapping[str, str], catalog: Catalog) -> Benchmark:
+    """Read the busiest result of a benchmark; `further`: what results lack, by column. Raises SpecError for a file that is none."""
     from planner.calibration.benchmark_files import benchmark_cells
-    from planner.calibration.measurements import FILES
+    from planner.calibration.measurements import FILES, filled
     from planner.ways_in.benchmarks import benchmark_of
 
     columns = FILES["serving"]
-    return benchmark_of(benchmark_cells(path, (*columns.text, *columns.numbers)), catalog)
+    cells = benchmark_cells(path, (*columns.text, *columns.numbers))
+    return benchmark_of([filled(each, further) for each in cells], catalog)
 
 
 def _config(given: Given, launched: str, catalog: Any, notes: list[Fact]) -> tuple[str, dict[str, Any]] | None:
@@ -262,7 +266,7 @@ def _config(given: Given, launched: str, catalog: Any, notes: list[Fact]) -> tup
         stated = str(config.get("_name_or_path") or "").rstrip("/").rpartition("/")[2]
         stem = file.stem.removesuffix("config").rstrip("._-") or file.absolute().parent.name
         return name or stated or stem, config
-    if not model or known_architecture(model, catalog):
+    if not model or known_architecture(model, catalog)[0]:
         return None
     config, place = hub_config(model)
     notes.append(Fact("--model", Message.of("ways_in.model_read", model=model, place=place)))

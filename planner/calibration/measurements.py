@@ -162,7 +162,7 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
         all_columns = (*columns.text, *columns.numbers)
         found = benchmark_cells(path, all_columns) if is_benchmark_file(path) else log_cells(path)
         for line, cells in enumerate(found, start=1):
-            rows.append(_row(f"{path} result {line}", line, _filled(cells, further), columns, problems))
+            rows.append(_row(f"{path} result {line}", line, filled(cells, further), columns, problems))
         return _checked(rows, problems)
     with open(path, newline="", encoding="utf-8-sig") as file:
         try:
@@ -180,13 +180,13 @@ def read_rows(path: Path, kind: str = "training", further: Mapping[str, str] = {
                         )
                     )
             for line, cells in enumerate(reader, start=2):
-                rows.append(_row(f"{path} line {line}", line, _filled(cells, further), columns, problems))
+                rows.append(_row(f"{path} line {line}", line, filled(cells, further), columns, problems))
         except (csv.Error, UnicodeDecodeError) as error:
             problems.append(Issue(str(path), Message.of("calibration.not_csv", error=str(error)).text()))
     return _checked(rows, problems)
 
 
-def _filled(cells: Mapping[str, str], further: Mapping[str, str]) -> dict[str, str]:
+def filled(cells: Mapping[str, str], further: Mapping[str, str]) -> dict[str, str]:
     """Return the cells of a row, the empty ones from those that hold for all rows."""
     return {**cells, **{name: value for name, value in further.items() if not (cells.get(name) or "").strip()}}
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.cli.options import add_common_options, load_catalog
+from planner.cli.options import add_cells, add_common_options, cells_of, load_catalog
 from planner.cli.output import as_json, rows_as, write_out
 from planner.cli.streams import print_out
 from planner.escape import markdown, terminal
@@ -45,7 +45,7 @@ def add_validate(commands: Commands, shared: argparse.ArgumentParser) -> None:
         choices=LEAVE_OUT,
         help="predict each row by constants fitted without its own group (takes minutes)",
     )
-    _add_cells(validate)
+    add_cells(validate)
     _add_folder(validate)
     validate.set_defaults(run=_validate)
 
@@ -60,7 +60,7 @@ def add_calibrate(commands: Commands) -> None:
         help=f"{FILE_HELP}, as CSV or as JSON of `vllm bench serve`, SGLang's `bench_serving`, AIPerf, GuideLLM or inference-perf, or as a log of Megatron-LM or torchtitan; a handful of runs is enough"
         + PROBE_HELP,
     )
-    _add_cells(calibrate)
+    add_cells(calibrate)
     calibrate.add_argument(
         "--output", metavar="DIR", required=True, help="folder for the overlay, to be named with --catalog"
     )
@@ -75,16 +75,6 @@ def add_calibrate(commands: Commands) -> None:
     calibrate.set_defaults(run=_calibrate, output_is_folder=True)
 
 
-def _add_cells(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        metavar="COLUMN=VALUE",
-        action="append",
-        default=[],
-        help="a cell of all rows that have none, such as chip=H100 or n_chips=8, which benchmarks do not write (may be repeated)",
-    )
-
-
 def _add_folder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--measurements", metavar="DIR", help="folder of FILE.csv, if it is not in the current one")
 
@@ -96,7 +86,7 @@ def _validate(arguments: argparse.Namespace) -> int:
     from planner.tables import as_csv
 
     file = _file(arguments, arguments.file)
-    found = validate(file, load_catalog(arguments), arguments.leave_out, _cells(arguments.set))
+    found = validate(file, load_catalog(arguments), arguments.leave_out, cells_of(arguments.set))
     if arguments.rows:
         text = as_csv(found.score_rows()) if found.scores else ",".join(SCORE_COLUMNS) + "\n"
         write_file(arguments.rows, text)
@@ -127,7 +117,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     files, folder, further = (
         [_file(arguments, name) for name in arguments.file],
         Path(arguments.output),
-        _cells(arguments.set),
+        cells_of(arguments.set),
     )
     catalog, probes = load_catalog(arguments), [path for path in files if is_probe(path)]
     probed = calibrate_probes(probes, folder, catalog, further)
@@ -176,21 +166,6 @@ def _escaped(arguments: argparse.Namespace, text: str) -> str:
     if arguments.format == "md":
         return "".join(f"- {markdown(line.strip())}\n" for line in text.splitlines())
     return "".join(f"{terminal(line)}\n" for line in text.splitlines())
-
-
-def _cells(pairs: list[str]) -> dict[str, str]:
-    """Parse COLUMN=VALUE pairs. Raises SpecError for one without either part."""
-    from planner.errors import Issue, SpecError
-
-    split = [pair.partition("=") for pair in pairs]
-    problems = [
-        Issue("--set", Message.of("option.column_and_value", given=pair).text())
-        for pair, (name, _, value) in zip(pairs, split, strict=True)
-        if not (name.strip() and value.strip())
-    ]
-    if problems:
-        raise SpecError(problems)
-    return {name.strip(): value.strip() for name, _, value in split}
 
 
 def _file(arguments: argparse.Namespace, name: str) -> Path:

@@ -8,7 +8,14 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.cli.options import add_common_options, load_catalog, overlay_folders, positive_users
+from planner.cli.options import (
+    add_cells,
+    add_common_options,
+    cells_of,
+    load_catalog,
+    overlay_folders,
+    positive_users,
+)
 from planner.cli.output import write_out
 from planner.escape import terminal
 from planner.exit_codes import OK
@@ -40,6 +47,7 @@ def add_init(commands: Commands) -> None:
         metavar="FILE",
         help="benchmark: vllm bench serve, SGLang's bench_serving, AIPerf, GuideLLM or inference-perf, as JSON",
     )
+    add_cells(init)
     init.add_argument(
         "--fleet",
         metavar="FILE",
@@ -66,7 +74,8 @@ def _init(arguments: argparse.Namespace) -> int:
     from planner.library import OPTIONS, Given, draft_of
     from planner.report.notes import told
 
-    given = Given(region=arguments.region, **{name: getattr(arguments, name) for name in OPTIONS})
+    sources = {name: getattr(arguments, name) for name in OPTIONS}
+    given = Given(region=arguments.region, cells=cells_of(arguments.set), **sources)
     if given == Given() and sys.stdin is not None and sys.stdin.isatty():
         from planner.cli.questions import asked
 

@@ -214,3 +214,29 @@ def progress_printer(arguments: argparse.Namespace) -> Callable[[str], None] | N
                 raise
 
     return say
+
+
+def add_cells(parser: argparse.ArgumentParser) -> None:
+    """Add --set of a command that reads measurements."""
+    parser.add_argument(
+        "--set",
+        metavar="COLUMN=VALUE",
+        action="append",
+        default=[],
+        help="a cell of all rows that have none, such as chip=H100 or n_chips=8, which benchmarks do not write (may be repeated)",
+    )
+
+
+def cells_of(pairs: list[str]) -> dict[str, str]:
+    """Parse COLUMN=VALUE pairs. Raises SpecError for one without either part."""
+    from planner.errors import Issue, SpecError
+
+    split = [pair.partition("=") for pair in pairs]
+    problems = [
+        Issue("--set", Message.of("option.column_and_value", given=pair).text())
+        for pair, (name, _, value) in zip(pairs, split, strict=True)
+        if not (name.strip() and value.strip())
+    ]
+    if problems:
+        raise SpecError(problems)
+    return {name.strip(): value.strip() for name, _, value in split}

@@ -49,6 +49,7 @@ from planner.resolve.constants import model_constants
 from planner.resolve.ledger import Ledger
 from planner.resolve.overrides import unread
 from planner.resolve.plausibility.case import case_facts
+from planner.resolve.plausibility.guesses import book_guesses
 from planner.resolve.power_caps import measured_curve
 from planner.resolve.reinforcement import reinforcement_facts
 from planner.resolve.stack.engines import ROLES, engine_settings, memory_of, software_of, wrong_role
@@ -171,7 +172,10 @@ def _resolved(document: Mapping[str, Any], overlays: Sequence[Path], catalog: Ca
         power_cap=None if case.power_cap is None else PowerCap(case.power_cap, measured_curve(ledger, "power_cap")),
         ledger=ledger,
         reinforcement=_learning(case, architectures, ledger),
-        notes=case_facts(ledger, case, case.workload, architectures),
+        notes=(
+            *case_facts(ledger, case, case.workload, architectures),
+            *book_guesses(case, ledger),
+        ),
     )
     if not trains:
         assert isinstance(case.workload, Serving)

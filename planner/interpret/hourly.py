@@ -43,10 +43,17 @@ def running_systems(
     needed = (needed > 0)[form.data.holding_option] * covers
     on = np.where((needed.any(axis=1) & ~on.any(axis=1))[:, None], needed, on)
     running = np.where(hourly[:, None], on.astype(np.int64), running)
-    most = on.max(axis=1, initial=0.0).astype(
-        np.int64
+    most = on.max(axis=1, initial=0.0).astype(np.int64)
+    asked = np.minimum(
+        count, _least(problem, form)
     )  # a program that counts them may hold more, as least numbers of systems ask
-    return running, np.where(hourly, np.where(most > 0, np.maximum(most, count), 0), count)
+    return running, np.where(hourly, np.where(most > 0, np.maximum(most, asked), 0), count)
+
+
+def _least(problem: ResolvedSpec, form: Formulation) -> Ints:
+    """[holding]: least number of its systems that the spec asks for, of its offer or of each kind at a site."""
+    asked = problem.spec.simplicity.least_systems or 1
+    return np.array([max(form.fleet_options[k].offer.least, asked) for k, _ in form.holdings], dtype=np.int64)
 
 
 def starts_of(problem: ResolvedSpec, form: Formulation, running: Ints) -> Ints:

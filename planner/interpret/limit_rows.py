@@ -82,7 +82,7 @@ def _power(decided: Decisions) -> Iterator[Row]:
 
 def _supplies(decided: Decisions) -> Iterator[Row]:
     """Yield the supplies of offers, each at its busiest time."""
-    for supply in supplies(decided.problem):
+    for supply in filter(lambda supply: supply.is_stated, supplies(decided.problem)):
         taken = np.zeros(decided.problem.calendar.slots)
         for (k, term), running in zip(decided.form.holdings, decided.running, strict=True):
             offer = decided.form.fleet_options[k].offer

@@ -14,7 +14,7 @@ from planner.facts.exports import export_rule, export_status
 from planner.limits.limit import UNLIMITED_SUPPLY, Limit, way
 from planner.messages import Message, enumerated
 from planner.problem.facts import ResolvedSpec, ServingFacts, exportable
-from planner.problem.phases import supply_name
+from planner.problem.phases import supply_name, supply_path
 from planner.resolve.ledger import Ledger
 from planner.resolve.systems import system_facts
 from planner.spec.document import Edits, at
@@ -28,11 +28,10 @@ def supply_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterato
     """Yield the supply limit of each offer."""
     for offer in problem.offers:
         if math.isfinite(offer.supply) and not offer.stated_at:
-            path = f"{offer.path}.supply"
             words = Message.of(
                 "limit.supply_words", count=f"{offer.supply:,.0f}", system=offer.system, way=way(offer.how)
             ).text()
-            yield supply_limit(document, problem, path, supply_name(offer), words, offer.supply)
+            yield supply_limit(document, problem, supply_path(offer), supply_name(offer), words, offer.supply)
 
 
 def least_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:

@@ -43,7 +43,7 @@ def _money(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit
 
 def _supplies(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:
     """Yield the supply limit of each offer in each phase."""
-    for offer in (offer for offer in problem.offers if not offer.stated_at):
+    for offer in (offer for offer in problem.offers if not offer.stated_at and offer.owned is None):
         for phase, most in zip(problem.phases, offer.phase_supply, strict=False):  # none may be stated
             if math.isfinite(most):
                 path = f"{offer.path}.supply_by_phase.{phase.name}"

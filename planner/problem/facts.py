@@ -345,7 +345,7 @@ class QualityFacts:
 
 @dataclass(frozen=True, slots=True)
 class PhaseFacts:
-    """A stretch of the build-out; `capital` and `budget` are inf where nothing limits them."""
+    """A stretch of the build-out. Ceilings in it, or inf: `capital` on the price of what is delivered, `budget` on payments, not discounted."""
 
     name: str
     path: str

@@ -209,6 +209,16 @@ class Supply:
     phase: int | None
     most: float
 
+    @property
+    def is_stated(self) -> bool:
+        """Whether the spec has a key for the limit: it has none for phases of owned systems, which are all there at the start."""
+        return self.phase is None or self.offer.owned is None
+
+
+def supply_path(offer: OfferFacts) -> str:
+    """Return the key of the spec that states how many systems there are: the count of an entry that is held already, else the supply."""
+    return f"{offer.path}.{'supply' if offer.owned is None and offer.rented is None else 'count'}"
+
 
 def supply_name(offer: OfferFacts) -> str:
     """Name the limit on the supply of an offer."""
@@ -223,7 +233,7 @@ def supplies(problem: ResolvedSpec) -> list[Supply]:
             continue
         name = supply_name(offer)
         if math.isfinite(offer.supply):
-            found.append(Supply(f"{offer.path}.supply", name, offer, None, offer.supply))
+            found.append(Supply(supply_path(offer), name, offer, None, offer.supply))
         for p, most in enumerate(offer.phase_supply):
             if math.isfinite(most):
                 phase = problem.phases[p].name

@@ -123,7 +123,8 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     budget = context.ceiling(limits.budget, "limits.budget")
     capital = context.ceiling(limits.capital, "limits.capital")
     per_usd = {code: context.per_usd(code, "currency") for code in {"USD", spec.currency}}
-    book_guesses(context)
+    for fact in book_guesses(spec, ledger):
+        context.add_fact(fact)
     context.raise_problems()
     calendar = _calendar(context, money, workloads.training, offered, phases, offers, sites)
     serving = [with_growth(context, workload, calendar, phases) for workload in workloads.serving]

@@ -113,7 +113,7 @@ def rows_by_path(problem: ResolvedSpec, form: Formulation) -> dict[str, LimitKey
             paths[storage_bandwidth(site).path] = ("storage", r)
         if math.isfinite(site.hall.positions):
             paths[rack_positions(site).path] = ("racks", r)
-    paths |= {supply.path: ("supply", s) for s, supply in enumerate(supplies(problem))}
+    paths |= {supply.path: ("supply", s) for s, supply in enumerate(supplies(problem)) if supply.is_stated}
     return paths | {limit.path: ("limit", i) for i, limit in enumerate(form.data.limits)}
 
 

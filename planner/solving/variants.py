@@ -191,7 +191,7 @@ def _concerns(path: str, workload: WorkloadFacts) -> bool:
         path.startswith(PLAN_PATHS)
         or path.endswith(SITE_PATHS)
         or ".power_by_phase." in path
-        or (path.endswith((".supply", ".storage_bandwidth")) and workload.spec.kind == "serving")
+        or (path.endswith((".supply", ".count", ".storage_bandwidth")) and workload.spec.kind == "serving")
     )
 
 

@@ -110,7 +110,11 @@ def _supplies(plan: CheckedPlan, offer: OfferFacts) -> Iterator[LimitValue]:
     name = Message.of("limit.supply", system=offer.system, how=Message.of(f"how.{offer.how}").text()).text()
     if math.isfinite(offer.supply):
         held = [counts for key, counts in plan.running.items() if plan.fleet_options[key].offer.order == offer.path]
-        yield f"{offer.path}.supply", name, max(map(sum, zip(*held, strict=True)), default=0.0), offer.supply
+        is_held_already = offer.owned is not None or offer.rented is not None
+        path = f"{offer.path}.{'count' if is_held_already else 'supply'}"
+        yield path, name, max(map(sum, zip(*held, strict=True)), default=0.0), offer.supply
+    if offer.owned is not None:  # all there at the start, which no key of the spec states
+        return
     for p, (phase, most) in enumerate(zip(plan.problem.phases, offer.phase_supply, strict=False)):
         rows = [
             running

@@ -132,7 +132,10 @@ def _architecture(draft: _Draft, workload: dict[str, Any], sources: Sources, cat
         workload["architecture"] = ARCHITECTURE
         draft.guess("workloads[0].architecture", "ways_in.guess_architecture")
         return
-    workload["architecture"] = known_architecture(model, catalog)
+    workload["architecture"], is_stand_in = known_architecture(model, catalog)
+    if is_stand_in:
+        draft.guess("workloads[0].architecture", "ways_in.stands_for", model=model, record=workload["architecture"])
+        return
     draft.notes.append(Fact("--model", Message.of("ways_in.of_catalog", model=model, record=workload["architecture"])))
 
 

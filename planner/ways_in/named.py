@@ -16,17 +16,24 @@ KEYS = ("architecture", "reward", "critic")
 """Keys of specs and of cases that hold the name of an architecture."""
 
 
-def known_architecture(model: str, catalog: Catalog) -> str:
-    """Return the record of a model of the hub; empty if the catalog has none.
+def known_architecture(model: str, catalog: Catalog) -> tuple[str, bool]:
+    """Return (record of a model of the hub, whether it only stands for the model); an empty name if the catalog has none.
 
-    >>> known_architecture("Qwen/Qwen3-32B", Catalog.load()), known_architecture("a/b", Catalog.load())
-    ('Qwen3-32B', '')
+    A record is of the model if ORG/NAME is its name, alias or id on the hub, or if it has the NAME and an id of the same ORG. A record
+    that shares no more than NAME stands for the model.
+
+    >>> [known_architecture(model, Catalog.load()) for model in ("Qwen/Qwen3-32B", "another/Qwen3-32B", "a/b")]
+    [('Qwen3-32B', False), ('Qwen3-32B', True), ('', False)]
     """
-    name = model.removeprefix(PREFIX)
-    for candidate in (name, name.rpartition("/")[2]):
-        if catalog.has("architectures", candidate):
-            return catalog.get("architectures", candidate).name
-    return ""
+    model = model.removeprefix(PREFIX)
+    org, _, name = model.rpartition("/")
+    if catalog.has("architectures", model):
+        return catalog.get("architectures", model).name, False
+    if not catalog.has("architectures", name):
+        return "", False
+    record = catalog.get("architectures", name)
+    publisher = record.words("hf_id").rpartition("/")[0]
+    return record.name, org.casefold() != publisher.casefold()
 
 
 def with_hub_models(
@@ -34,7 +41,7 @@ def with_hub_models(
 ) -> dict[str, Any]:
     """Replace each `hf:ORG/NAME` by a name that the document itself explains, so that it can be solved and verified again without the hub.
 
-    A model of the catalog gets the name of its record. Any other gets a record ORG/NAME with its config.json under `catalog.architectures`, read
+    A model of the catalog gets the name of its record, and a reason under `assumptions` where the record only stands for it. Any other gets a record ORG/NAME with its config.json under `catalog.architectures`, read
     once per model as `hub_config` reads it. A document without such names is returned as it is, and nothing is asked.
     Raises SpecError with the places of all models that are gated, missing or out of reach, and for an invalid overlay.
     """
@@ -50,10 +57,16 @@ def with_hub_models(
     own = _own_records(document)
     known = {name_key(str(record.get("name"))) for record in own if isinstance(record, Mapping)}
     problems, names, added = [], {}, []
+    guesses: dict[str, str] = {}
     for name, where in places.items():
         model = name.removeprefix(PREFIX)
         try:
-            names[name] = known_architecture(model, catalog) if name_key(model) not in known else model
+            names[name], is_stand_in = (
+                known_architecture(model, catalog) if name_key(model) not in known else (model, False)
+            )
+            if is_stand_in:
+                reason = Message.of("ways_in.stands_for", model=model, record=names[name]).text()
+                guesses |= {path_text(place): reason for place in where}
             if not names[name]:
                 config, source = hub_config(name, environment)
                 note = Message.of("ways_in.model_read", model=model, place=source).text()
@@ -66,6 +79,8 @@ def with_hub_models(
     found: dict[str, Any] = _renamed(document, names)
     if added:
         found["catalog"] = {**(found.get("catalog") or {}), "architectures": [*own, *added]}
+    if guesses:
+        found["assumptions"] = {**guesses, **(found.get("assumptions") or {})}
     return found
 
 

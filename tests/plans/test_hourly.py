@@ -102,6 +102,7 @@ def test_a_long_start_turns_rent_into_a_reservation():
         (lambda row: row["running"].__setitem__(0, 9), "running"),
         (lambda row: row["running"].pop(), "running"),
         (lambda row: row.pop("running"), "rent"),
+        (lambda row: row.__setitem__("count", 7), "holds 7 systems, but at most 3 run"),
     ],
 )
 def test_changed_hours_are_found(day_and_night, change, finding):

@@ -80,7 +80,7 @@ def _offer(
     facts = OwnedFacts(
         home.region, entry.age / YEAR_S, share, move, entry.topology or "", book, entry.move_time, until_s
     )
-    supply = (float(entry.count), *(0.0 for _ in phases[1:])) if phases else ()
+    supply = (math.inf, *(0.0 for _ in phases[1:])) if phases else ()  # all are there at the start
     prices = {site.region: price for site in here}
     return OfferFacts(path, system, "buy", prices, float(entry.count), phase_supply=supply, owned=facts)
 

@@ -1,7 +1,8 @@
-"""Book the guesses of a spec among the assumptions of its plan."""
+"""Book the guesses of a spec or a case among the assumptions of its answer."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,25 +11,27 @@ from pydantic import BaseModel
 from planner.facts import Fact
 from planner.messages import Message
 from planner.problem.provenance import Assumption
-from planner.resolve.context import ResolveContext
+from planner.resolve.ledger import Ledger
 from planner.spec.document import path_parts
+from planner.spec.model import PlanSpec
+from planner.spec.stack.case import Case
 
 _NOTHING = object()
 
 
-def book_guesses(context: ResolveContext) -> None:
-    """Book each guess with its reason and the value that the spec has at its path; a note names a path where it has none.
+def book_guesses(stated: PlanSpec | Case, ledger: Ledger) -> Iterator[Fact]:
+    """Book each guess with its reason and the value that the spec or case has at its path; yield a note on a path where it has none.
 
     An assumption that is booked at the path already keeps its value and the costs that depend on it, and gets the reason of the guess.
     """
-    for path, reason in context.spec.assumptions.items():
-        value = _value_at(context.spec, path)
+    for path, reason in stated.assumptions.items():
+        value = _value_at(stated, path)
         if value is _NOTHING:
-            context.add_fact(Fact(f"assumptions.{path}", Message.of("ways_in.guess_of_nothing")))
+            yield Fact(f"assumptions.{path}", Message.of("ways_in.guess_of_nothing"))
             continue
         told = Message.of("ways_in.guess", reason=reason).text()
-        booked = context.ledger.assumptions.get(path)
-        context.ledger.assumptions[path] = (
+        booked = ledger.assumptions.get(path)
+        ledger.assumptions[path] = (
             Assumption(path, _shown(value), "", told) if booked is None else replace(booked, reason=told)
         )
 

@@ -38,9 +38,11 @@ class Users(Block):
 
     @model_validator(mode="after")
     def _known_rate_and_shape(self) -> Users:
+        if self.think_time is None and self.response_time is not None:
+            raise ValueError(Message.of("users.response_time_needs_think_time").text())
         if (self.requests_per_hour is None) == (self.think_time is None):
             raise ValueError(Message.of("users.give_requests_or_think_time").text())
-        if (self.think_time is None) != (self.response_time is None):
+        if self.think_time is not None and self.response_time is None:
             raise ValueError(Message.of("users.think_time_needs_response_time").text())
         if (self.peak_hour is None) != (self.least_share_at_once is None):
             raise ValueError(Message.of("users.peak_hour_needs_least_share").text())

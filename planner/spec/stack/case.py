@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from planner.messages import Message
-from planner.spec.base import Block
+from planner.spec.base import MOST_ENTRIES, Block
 from planner.spec.fabrics import AnyFabric
-from planner.spec.model import Override
+from planner.spec.model import GuessPath, GuessReason, Override
 from planner.spec.quantities import WHOLE, Name, Real, RequestRate, shown
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Demand, Origin, Serving, Training
@@ -126,6 +126,8 @@ class Case(Block):
     """Of a reinforcement case: chips of the rollout pool, where it is apart; every eighth of the chips is tried if omitted."""
     overrides: dict[str, Override] = {}
     catalog: dict[str, list[dict[str, Any]]] = {}
+    assumptions: Annotated[dict[GuessPath, GuessReason], Field(max_length=MOST_ENTRIES)] = {}
+    """Values of this case that are guesses, by their paths such as "workload.architecture", each with the reason; the answer lists them."""
     note: str = ""
 
     @model_validator(mode="after")

@@ -26,7 +26,16 @@ def running_in(plan: CheckedPlan, path: str, row: Row, holding: Holding) -> list
         if type(running) is not int or not 0 <= running <= row["count"]:
             plan.say(f"{path}.running", "verify.running_in_slot", slot=str(t), most=row["count"], given=repr(running))
         found[t] = float(running)
+    _check_count(plan, path, row, max(map(int, found), default=0))
     return found
+
+
+def _check_count(plan: CheckedPlan, path: str, row: Row, most: int) -> None:
+    """Check that a row holds as many systems as run at a time, and more only as least numbers of systems ask."""
+    offer, asked = plan.options_by_row[-1].offer, plan.problem.spec.simplicity
+    least = max(offer.least, asked.least_systems or 1)
+    if type(row["count"]) is int and most < row["count"] > least:
+        plan.say(f"{path}.count", "verify.more_than_run", count=row["count"], most=most)
 
 
 def check_starts(plan: CheckedPlan) -> None:

@@ -135,6 +135,17 @@ def test_a_benchmark_states_model_engine_lengths_rate_and_chip(files, capsys, mo
     assert main(["init", "--log", "no.json"]) == 3 and "expected a benchmark result" in capsys.readouterr().err
 
 
+def test_cells_fill_what_a_benchmark_does_not_write(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "bare.json").write_text(json.dumps({**BENCHMARK, "chip": None}))
+    document, _ = init(capsys, "--log", "bare.json", "--set", "chip=H200")
+    assert document["sites"][0]["systems"] == ["DGX H200"]
+    document, _ = init(capsys, "--log", "bench.json", "--set", "chip=H200")
+    assert document["sites"][0]["systems"] == ["DGX H100"], "what a result writes stays"
+    assert main(["init", "--model", "hf:org/own", "--set", "chip=H200"]) == 3
+    assert "--set: fills what the results of a benchmark lack; name its file with --log" in capsys.readouterr().err
+
+
 def test_users_are_where_the_fleet_is_and_a_config_has_the_name_of_its_file(files, capsys, monkeypatch):
     monkeypatch.chdir(files)
     (files / "own-7b.config.json").write_text(json.dumps(CONFIG))

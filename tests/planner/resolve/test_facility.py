@@ -98,10 +98,12 @@ def test_a_hall_that_states_all_there_is_limits_nothing(tiny):
 
 
 def test_racks_of_a_system_that_is_larger_than_one_must_be_known(tiny):
-    document = tiny(offers=[{"system": "TPU v5p pod", "how": "buy", "price": "100M USD"}])
+    document = tiny(offers=[{"system": "Atlas 900 SuperCluster", "how": "buy", "price": "100M USD"}])
     document["sites"][0] = {"region": "us-virginia", "rack_positions": 300}
-    document["overrides"] = {"systems/TPU v5p pod/power_w": {"value": "6 MW", "note": "a guess"}}
-    with pytest.raises(SpecError, match=r'offers\[0\].system: systems: "TPU v5p pod" has no figure racks.*overrides'):
+    document["overrides"] = {"systems/Atlas 900 SuperCluster/power_w": {"value": "6 MW", "note": "a guess"}}
+    with pytest.raises(
+        SpecError, match=r'offers\[0\].system: systems: "Atlas 900 SuperCluster" has no figure racks.*overrides'
+    ):
         resolve_document(document)
-    document["overrides"] |= {"systems/TPU v5p pod/racks": {"value": 140, "note": "64 chips in each"}}
-    assert resolve_document(document).systems["TPU v5p pod"].rack.racks == 140
+    document["overrides"] |= {"systems/Atlas 900 SuperCluster/racks": {"value": 140, "note": "64 chips in each"}}
+    assert resolve_document(document).systems["Atlas 900 SuperCluster"].rack.racks == 140

@@ -60,3 +60,14 @@ def test_the_shortest_service_life_is_planned_and_verified(tiny):
     spec = tiny()
     spec["offers"][0]["life"] = "30 d"
     assert planner.solve(spec).has_answer
+
+
+@pytest.mark.parametrize("system", [name for name in shipped_catalog().names("systems") if name.startswith("TPU")])
+def test_what_only_its_cloud_rents_out_can_neither_be_bought_nor_owned(tiny, system):
+    bought = tiny(offers=[{"system": system, "how": "buy", "price": "100M USD"}])
+    bought["sites"][0].pop("systems")
+    with pytest.raises(SpecError, match=r"offers\[0\]\.how: .*instance of Google's cloud.*on_demand"):
+        resolve_document(bought)
+    owned = {"system": system, "region": bought["sites"][0]["region"], "count": 1, "age": "1 year", "price": "9M USD"}
+    with pytest.raises(SpecError, match=r"owned\[0\]\.system: .*instance of Google's cloud.*rented"):
+        resolve_document(tiny(owned=[owned]))

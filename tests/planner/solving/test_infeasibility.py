@@ -402,3 +402,18 @@ def test_conflicts_and_hitting_sets_against_enumeration():
             n for n in range(1, 6) for some in combinations(range(5), n) if all(set(some) & c for c in conflicts)
         )
         assert sets and all(len(some) == size and all(some & c for c in conflicts) for some in sets)
+
+
+def test_owned_systems_alone_that_are_too_few_are_counted_by_the_key_of_the_spec():
+    owned = {"system": "DGX H100", "region": "us-texas", "count": 1, "age": "1 year"}
+    asked = {**spec(offers=[]), "owned": [owned], "phases": [PHASE, {"name": "second", "start": "200 d"}]}
+    asked["horizon"] = {"years": 2}
+    plan = planner.solve(asked)
+    diagnosis = plan.document["diagnosis"]
+    assert {row["path"] for row in diagnosis["conflict"]} == {"owned[0].count"}
+    (change,) = diagnosis["repair"]
+    assert change["path"] == "owned[0].count"
+    repaired = planner.solve(edited(asked, ((change["path"], change["to"]),)))
+    assert repaired.has_answer and verify_plan(repaired) == []
+    paths = {row["path"] for row in repaired.document["limits"]}
+    assert "owned[0].count" in paths and not any(".supply" in path for path in paths)

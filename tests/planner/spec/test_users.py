@@ -92,8 +92,8 @@ def test_more_users_than_people_are_named():
     [
         ({"count": 10}, {}, "exactly one"),
         ({"count": 10, "requests_per_hour": 6, "think_time": "30 s", "response_time": "8 s"}, {}, "exactly one"),
-        ({"count": 10, "think_time": "30 s"}, {}, "stated together"),
-        ({"count": 10, "requests_per_hour": 6, "response_time": "8 s"}, {}, "stated together"),
+        ({"count": 10, "think_time": "30 s"}, {}, 'demand.users: add "response_time" beside "think_time".*as measured'),
+        ({"count": 10, "requests_per_hour": 6, "response_time": "8 s"}, {}, 'belongs to "think_time"'),
         (OPEN | {"peak_hour": 20}, {}, "stated together"),
         (OPEN | {"peak_hour": 20, "least_share_at_once": 0.2}, {}, "above the largest"),
         (OPEN | {"peak_hour": 20, "least_share_at_once": 0.05}, {"profile": [1.0] * 24}, "remove one"),

@@ -59,6 +59,26 @@ def test_each_place_gets_the_name_of_a_record_and_one_record_is_enough(offline):
     assert document["workloads"][0]["architecture"] == "hf:org/own", "the document of the caller stays as it is"
 
 
+def test_a_record_that_only_shares_the_name_stands_for_a_model_with_a_reason(offline, monkeypatch):
+    monkeypatch.setattr(named, "hub_config", None)
+    document = {**spec("hf:another/Qwen3-32B", "hf:qwen/qwen3-32b"), "assumptions": {"workloads[0].lengths": "ours"}}
+    found = with_hub_models(document)
+    assert [workload["architecture"] for workload in found["workloads"]] == ["Qwen3-32B"] * 2
+    assert set(found["assumptions"]) == {"workloads[0].lengths", "workloads[0].architecture"}
+    assert "catalog's Qwen3-32B stands for another/Qwen3-32B" in found["assumptions"]["workloads[0].architecture"]
+    plan = planner.solve(document)
+    (row,) = [row for row in plan.document["assumptions"] if row["path"] == "workloads[0].architecture"]
+    assert row["value"] == "Qwen3-32B" and "stands for another/Qwen3-32B" in row["reason"]
+    assert planner.verify_plan(plan) == []
+
+
+def test_an_estimate_lists_the_record_that_stands_for_a_model(offline):
+    workload = {"kind": "serving", "architecture": "hf:another/Qwen3-32B", "lengths": {"input": 100, "output": 50}}
+    found = planner.estimate({"workload": workload, "system": "DGX H100", "chips": 8, "load": "max"})
+    (row,) = [row for row in found.answer["assumptions"] if row["path"] == "workload.architecture"]
+    assert row["value"] == "Qwen3-32B" and "stands for another/Qwen3-32B" in row["reason"]
+
+
 def test_records_of_the_document_come_first(offline):
     document = {
         **spec("hf:org/mine"),
