@@ -150,13 +150,13 @@ def _number(value: object, unit: object, allowed: tuple[str, ...]) -> tuple[floa
     if unit is None:
         return _from_text(value, allowed)
     if not isinstance(unit, str):
-        raise units.UnitError(Wrong("catalog.expected_unit_as_text", given=repr(unit)))
+        raise units.UnitError(Wrong("catalog.unit_not_text", given=repr(unit)))
     si, factor = units.si_unit(unit)
     if allowed and not any(_same_quantity(si, other) for other in allowed):
         raise units.UnitError(Wrong("catalog.unit_of_another_quantity", example=units.example(allowed[0]), given=unit))
     values = value if isinstance(value, list) else [value]
     if not values or not all(map(units.is_number, values)):
-        raise units.UnitError(Wrong("catalog.expected_number_beside_unit", given=repr(value)))
+        raise units.UnitError(Wrong("catalog.unit_without_number", given=repr(value)))
     if isinstance(value, list):
         return tuple(v * factor for v in value), si
     return value * factor, si  # type: ignore[operator]
@@ -166,7 +166,7 @@ def _from_text(value: object, allowed: tuple[str, ...]) -> tuple[float | tuple[f
     if not allowed:
         if units.is_number(value):
             return float(value), "1"  # type: ignore[arg-type]
-        raise units.UnitError(Wrong("catalog.expected_number_with_unit", given=repr(value)))
+        raise units.UnitError(Wrong("catalog.number_without_unit", given=repr(value)))
     if isinstance(value, list):
         pairs = [_from_text(v, allowed) for v in value]
         if not pairs or len({u for _, u in pairs}) > 1:

@@ -83,7 +83,7 @@ LAYER_KINDS = {
 UNSUPPORTED = {
     "block_types": "catalog.config_unsupported_kinds",
     "block_configs": "catalog.config_unsupported_block_shapes",
-    "attn_layer_period": "catalog.config_unsupported_mamba_1",
+    "attn_layer_period": "catalog.config_unsupported_first_mamba",
     "is_encoder_decoder": "catalog.config_unsupported_encoder_decoder",
     "share_q_dim": "catalog.config_unsupported_factorised_attention",
     "altup_num_inputs": "catalog.config_unsupported_streams",

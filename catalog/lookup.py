@@ -204,7 +204,7 @@ class Catalog:
                 problems.append((f"overrides.{path}", shape))
             elif kind not in SCHEMAS:
                 hint = did_you_mean(close_names(kind, SCHEMAS))
-                problems.append((f"overrides.{path}", Wrong("catalog.unknown_kind_of_record", name=kind, close=hint)))
+                problems.append((f"overrides.{path}", Wrong("catalog.unknown_record_kind", name=kind, close=hint)))
             else:
                 touched.add(kind)
         for kind in sorted(touched):

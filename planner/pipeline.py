@@ -129,7 +129,7 @@ def solve_unverified(
     kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
     say(
         Message.of(
-            "solving.operating_points_evaluated_kept_on",
+            "solving.points_found",
             points=candidates.evaluated,
             kept=kept,
             options=len(candidates.fleet_options),

@@ -98,7 +98,7 @@ def build_fleet_options(problem: ResolvedSpec) -> tuple[list[FleetOption], Count
             if site.region not in offer.prices:
                 continue
             if not exportable(system, site, problem.spec.limits):
-                dropped[Message.of("dropped.system_barred_by_export_control").text()] += 1
+                dropped[Message.of("dropped.export_control").text()] += 1
                 continue
             if refusal := hall_refusal(system, site, offer):
                 dropped[refusal] += 1
@@ -111,7 +111,7 @@ def build_fleet_options(problem: ResolvedSpec) -> tuple[list[FleetOption], Count
                 for design, band in _bands(site, offer, system)
             ]
             kept = _without_dominated(found, reach_of(site, offer, system))
-            dropped[Message.of("dropped.fabric_dearer_than_one_that").text()] += len(found) - len(kept)
+            dropped[Message.of("dropped.dearer_fabric").text()] += len(found) - len(kept)
             fleet_options += kept
     return [
         option if tenant == option.tenant else replace(option, tenant=tenant)

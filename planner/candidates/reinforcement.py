@@ -292,7 +292,7 @@ class ReinforcementSearch:
         """Yield the points of a job on all fleet options that it may use."""
         dropped = self.cache.dropped[job.name]
         able = [option for option in fleet_options if permitted(job, option.site)]
-        dropped[Message.of("dropped.fleet_option_barred_by_residency").text()] += len(fleet_options) - len(able)
+        dropped[Message.of("dropped.option_outside_residency").text()] += len(fleet_options) - len(able)
         fields = job.spec.model_dump_json(exclude=FIELDS_WITHOUT_EFFECT)
         search: SplitSearch = self.cache.kept.setdefault(
             ("splits", *self.cache.catalog_key, fields), SplitSearch(job, self.problem.constants)
@@ -306,7 +306,7 @@ class ReinforcementSearch:
             for offered in select_offered(found, self._needed(job), self.problem.spec.solver.points_per_system):
                 yield reinforcement_point(job, offered, best_of(found, offered), self.problem)
             if not found:
-                dropped[Message.of("dropped.no_split_fits_or_none").text()] += 1
+                dropped[Message.of("dropped.no_split").text()] += 1
         self.cache.evaluated += search.evaluated - before
 
     def _needed(self, job: ReinforcementFacts) -> float:

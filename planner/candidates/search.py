@@ -75,7 +75,7 @@ def find_candidates(
 
     barred = below_floors(problem, of_choices=not below_floor)
     for name in barred:
-        dropped[name][Message.of("dropped.architecture_below_quality_floor").text()] += 1
+        dropped[name][Message.of("dropped.below_quality_floor").text()] += 1
     pools = [
         with_caps(pool, workload.spec.limits(), problem.derating)
         for workload in problem.serving
@@ -165,7 +165,7 @@ class _ServingSearch:
         places: list[tuple[SiteFacts, list[FleetOption], dict[float, list[Route]]]] = []
         for site in self.problem.sites:
             if not permitted(workload, site):
-                dropped[Message.of("dropped.site_barred_by_residency").text()] += 1
+                dropped[Message.of("dropped.site_outside_residency").text()] += 1
                 continue
             here = [
                 option
@@ -173,7 +173,7 @@ class _ServingSearch:
                 if option.site is site and (option.offer.spot is None or option.offer.spot.headroom is not None)
             ]
             if barred := sum(option.site is site for option in fleet_options) - len(here):
-                dropped[Message.of("dropped.spot_offer_without_headroom_for").text()] += barred
+                dropped[Message.of("dropped.spot_without_headroom").text()] += barred
             classes: dict[float, list[Route]] = defaultdict(list)  # by round trip, rounded up
             for origin in workload.spec.origins:
                 for line_type, route in self.problem.routes(workload.name, origin.region, site.region).items():
@@ -217,7 +217,7 @@ class _ServingSearch:
             if not one_pool and not two_pools:
                 if fleet_options:
                     dropped = self.cache.dropped[workload.name]
-                    dropped[Message.of("dropped.origin_site_pair_too_far").text()] += len(routes)
+                    dropped[Message.of("dropped.too_far").text()] += len(routes)
                 continue
             key = (id(choices), *map(_runs, two_pools))
             previous_s, shared, _ = merged.get(key, (0.0, [], []))
@@ -239,7 +239,7 @@ class _ServingSearch:
             }
             if not found:
                 dropped = self.cache.dropped[workload.name]
-                dropped[Message.of("dropped.api_of_other_workloads_or").text()] += 1
+                dropped[Message.of("dropped.api_unfit").text()] += 1
                 continue
             routes = [route for allowance_s in found for route in classes[allowance_s]]
             origins, line_types = zip(*routes, strict=True)
@@ -288,7 +288,7 @@ class _ServingSearch:
             self.cache.evaluated += sum(np.size(grid.point.requests_per_s) for grid in self.cache.kept[key])
         grids: list[Grid] = self.cache.kept[key]
         if not grids and self.cache.first(key):
-            self.cache.dropped[workload.name][Message.of("dropped.system_has_none_of_asked").text()] += 1
+            self.cache.dropped[workload.name][Message.of("dropped.no_precision").text()] += 1
         return grids
 
     def _one_pool_points(
@@ -327,7 +327,7 @@ class _ServingSearch:
         ]
         kept = without_replaceable(found, one_pool)
         dropped = self.cache.dropped[workload.name]
-        dropped[Message.of("dropped.separate_pools_do_no_more").text()] += len(found) - len(kept)
+        dropped[Message.of("dropped.idle_pools").text()] += len(found) - len(kept)
 
         def point(group: WorkerGroup) -> OperatingPoint:
             build = lambda: disaggregated_point(workload, group, self.problem)
@@ -398,9 +398,9 @@ class _TrainingSearch:
     def points(self, job: TrainingFacts, fleet_options: Sequence[FleetOption]) -> Iterable[OperatingPoint]:
         """Build the points of a job on all fleet options that it may use."""
         able = [option for option in fleet_options if permitted(job, option.site)]
-        self.cache.dropped[job.name][Message.of("dropped.fleet_option_barred_by_residency").text()] += len(
-            fleet_options
-        ) - len(able)
+        self.cache.dropped[job.name][Message.of("dropped.option_outside_residency").text()] += len(fleet_options) - len(
+            able
+        )
         for option in self.cache.in_time(sorted(able, key=_fastest_network_first)):
             self._widths(job, option)  # slower networks are quickly searched after a faster one
         for option in able:

@@ -165,13 +165,13 @@ class GridSelection:
         for g, (grid, screen, watts) in enumerate(zip(self.grids, self._screens, self._watts, strict=True)):
             satisfied, fits = screen.satisfied(further), np.asarray(grid.point.fits)
             satisfied = satisfied & meets_classes(self.workload.spec.classes, grid.point, allowance_s, self._stretch)
-            dropped[Message.of("dropped.does_not_fit_memory_or").text()] += int((~fits).sum())
-            dropped[Message.of("dropped.misses_latency_limits").text()] += int((fits & ~satisfied).sum())
+            dropped[Message.of("dropped.over_memory_or_batch").text()] += int((~fits).sum())
+            dropped[Message.of("dropped.too_slow").text()] += int((fits & ~satisfied).sum())
             able = np.where(satisfied, grid.point.requests_per_s, 0.0)
             rate = self._within_demand(able) if self._whole else within_demand(able, self.workload, self.problem)
-            dropped[Message.of("dropped.serves_more_than_whole_demand").text()] += int((able > rate).sum())
+            dropped[Message.of("dropped.over_demand").text()] += int((able > rate).sum())
             layouts, best = np.flatnonzero(rate.max(axis=1) > 0), rate.argmax(axis=1)
-            dropped[Message.of("dropped.another_batch_of_layout_does").text()] += int((rate > 0).sum()) - layouts.size
+            dropped[Message.of("dropped.lesser_batch").text()] += int((rate > 0).sum()) - layouts.size
             batches = best[layouts]
             systems = (grid.systems[layouts] + _at(grid.encoders, layouts, batches)) / rate[layouts, batches]
             drawn_w = systems * watts[layouts, batches]
@@ -184,9 +184,9 @@ class GridSelection:
             if watts_per_request < least_w * (1 - POWER_GAIN_TOL):
                 least_w = watts_per_request
                 front.append(place)
-        dropped[Message.of("dropped.beyond_points_per_system").text()] += max(len(front) - most, 0)
+        dropped[Message.of("dropped.over_point_count").text()] += max(len(front) - most, 0)
         smaller = self._smaller(kept, front[:most]) if self._whole else []
-        dropped[Message.of("dropped.beaten_by_another_point_on").text()] += len(kept) - len({*front, *smaller})
+        dropped[Message.of("dropped.dominated_point").text()] += len(kept) - len({*front, *smaller})
         front = front[:most]
         return [
             self._chosen.setdefault(place, GridChoice(self.grids[place[0]], *place[1:])) for place in [*front, *smaller]

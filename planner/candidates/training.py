@@ -148,11 +148,11 @@ def candidate_widths(
     ):  # delivered too late: keep points all the same, so that the program reports the deadline as the conflict
         kept = select_widths(found, needed, most_kept)
     if kept:
-        dropped[Message.of("dropped.width_between_those_offered").text()] += sum(
+        dropped[Message.of("dropped.width_not_offered").text()] += sum(
             width.tokens_per_s >= needed for _, width in found
         ) - len(kept)
     else:
-        dropped[Message.of("dropped.system_cannot_finish_before_deadline").text()] += 1
+        dropped[Message.of("dropped.past_deadline").text()] += 1
     fastest = max((width.tokens_per_s for _, width in found), default=0.0)
     if not evaluated:
         fastest = most * _peak_tokens_per_s(job, system)
@@ -232,20 +232,20 @@ def _best(
     tried = [0] * len(counts)
     for precision in job.spec.precision:
         if not system.trains(precision):
-            dropped[Message.of("dropped.system_has_none_of_asked").text()] += len(counts)
+            dropped[Message.of("dropped.no_precision").text()] += len(counts)
             continue
         setup = searches.setup(job, option, precision)
         for i, found in enumerate(searches.fastest(setup, counts)):
             if found is None:
-                dropped[Message.of("dropped.no_legal_layout_on_so").text()] += 1
+                dropped[Message.of("dropped.no_legal_layout").text()] += 1
                 continue
             tried[i] += found.tried
-            dropped[Message.of("dropped.fabric_carries_no_such_group").text()] += found.legal - found.carried
-            dropped[Message.of("dropped.layout_dominated_by_another_of").text()] += found.carried - found.tried
-            dropped[Message.of("dropped.does_not_fit_memory").text()] += found.tried - found.fitting
+            dropped[Message.of("dropped.fabric_without_group").text()] += found.legal - found.carried
+            dropped[Message.of("dropped.dominated_layout").text()] += found.carried - found.tried
+            dropped[Message.of("dropped.over_memory").text()] += found.tried - found.fitting
             if not found.fitting:
                 continue
-            dropped[Message.of("dropped.another_layout_of_width_is").text()] += found.fitting - 1
+            dropped[Message.of("dropped.slower_layout").text()] += found.fitting - 1
             width, before = width_of(setup, found.layouts, found.step, found.memory_bytes, 0, terms), best[i]
             if before is None or width.tokens_per_s > before.tokens_per_s:
                 best[i] = width

@@ -226,7 +226,7 @@ def resolve_study(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
         if getattr(case, name) is not None
     ]
     if block.demand == 0:
-        problems.append(Issue("kv_tiers.demand", Message.of("spec.expected_more_than_0_requests").text()))
+        problems.append(Issue("kv_tiers.demand", Message.of("spec.rate_above_zero").text()))
     if problems:
         raise SpecError(problems)
     plain = {name: value for name, value in document.items() if name != "kv_tiers"}

@@ -226,7 +226,7 @@ def _check_cache(case: Case, workload: Serving) -> None:
         message = Message.of("estimate.reuse_needs_tiers").text()
         raise SpecError([Issue("workload.cache.tiers", message)])
     if cache.routing is not None and case.load is not None and case.load.concurrency is not None:
-        message = Message.of("estimate.clients_of_one_system").text()
+        message = Message.of("estimate.clients_of_systems").text()
         raise SpecError([Issue("workload.cache.routing", message)])
 
 
@@ -372,7 +372,7 @@ def requested_layouts(facts: CaseFacts) -> Layouts | None:
         return None
     layouts, chips = stated_layout(facts), facts.case.chips
     if int(layouts.chips[0]) != chips:
-        words = Message.of("estimate.tp_x_pp_x_dp", count=int(layouts.chips[0]), given=chips).text()
+        words = Message.of("estimate.layout_product", count=int(layouts.chips[0]), given=chips).text()
         raise SpecError([Issue("layout", words)])
     if broken := broken_rules(facts.job, layouts, facts.system.scaleup_chips):
         raise SpecError(broken)
@@ -395,9 +395,7 @@ def stated_layout(facts: CaseFacts) -> Layouts:
         raise SpecError(
             Issue(
                 f"layout.{name}",
-                Message.of(
-                    "estimate.unknown_size_known_here", close=close_matches(name, known), known=", ".join(known)
-                ).text(),
+                Message.of("estimate.unknown_size", close=close_matches(name, known), known=", ".join(known)).text(),
             )
             for name in unknown
         )

@@ -47,9 +47,7 @@ def ranked_splits(facts: CaseFacts) -> list[Split]:
     ]
     stated = case.rollout_chips
     if stated is not None and stated >= case.chips:
-        missing.append(
-            Issue("rollout_chips", Message.of("estimate.expected_fewer_than_chips_of", count=case.chips).text())
-        )
+        missing.append(Issue("rollout_chips", Message.of("estimate.rollout_leaves_chips", count=case.chips).text()))
     if missing:
         raise SpecError(missing)
     setups = [
@@ -72,7 +70,9 @@ def _fix_layout(facts: CaseFacts, search: SplitSearch, setups: list[TrainingSetu
     chips = int(layouts.chips[0])
     whole = facts.case.chips - (facts.case.rollout_chips or 0)
     if chips not in (whole, facts.case.chips):
-        raise SpecError([Issue("layout", Message.of("estimate.tp_x_pp_x_dp_x", count=chips, given=whole).text())])
+        raise SpecError(
+            [Issue("layout", Message.of("estimate.update_layout_product", count=chips, given=whole).text())]
+        )
     rules = legal_rules(
         job.architecture,
         layouts,

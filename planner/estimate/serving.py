@@ -42,8 +42,8 @@ from planner.report.words import cap_words
 from planner.spec.slo import latency_key
 
 WORDS_OF_PARTS = {
-    "overhead_s": Message.of("estimate.front_end_and_scheduler").text(), "prefill_s": Message.of("estimate.prefill_of_prompt").text(), "chunking_s": Message.of("estimate.steps_of_others_beside_its").text(),
-    "prefill_wait_s": Message.of("estimate.wait_for_prompts_before_it").text(), "slot_wait_s": Message.of("estimate.wait_for_place_in_batch").text(),
+    "overhead_s": Message.of("estimate.front_end").text(), "prefill_s": Message.of("estimate.prefill_of_prompt").text(), "chunking_s": Message.of("estimate.steps_of_others").text(),
+    "prefill_wait_s": Message.of("estimate.wait_for_prompts").text(), "slot_wait_s": Message.of("estimate.wait_for_place").text(),
 }  # fmt: skip
 
 
@@ -96,13 +96,13 @@ def _check_consistency(facts: CaseFacts) -> None:
     case, asked = facts.case, facts.serving.spec.disaggregation
     if case.pools is not None and (case.layout is not None or asked == "never"):
         other = "layout" if case.layout is not None else "workload.disaggregation"
-        raise SpecError([Issue("pools", Message.of("estimate.asks_for_separate_pools_which", key=other).text())])
+        raise SpecError([Issue("pools", Message.of("estimate.pools_ruled_out", key=other).text())])
     if case.layout is not None and asked == "always":
-        raise SpecError([Issue("layout", Message.of("estimate.is_that_of_one_pool").text())])
+        raise SpecError([Issue("layout", Message.of("estimate.layout_of_one_pool").text())])
     stated = [pool.chips for pool in (case.pools.prefill, case.pools.decode) if pool.chips] if case.pools else []
     if stated and sum(stated) != case.chips:  # a case states the chips of both pools or of neither
         raise SpecError(
-            [Issue("pools", Message.of("estimate.chips_of_both_pools_add", count=sum(stated), given=case.chips).text())]
+            [Issue("pools", Message.of("estimate.chips_of_pools", count=sum(stated), given=case.chips).text())]
         )
 
 
@@ -121,10 +121,10 @@ def _failure_reason(facts: CaseFacts, tried: Sequence[SearchResult], load: Load)
     if not fitting and (lack := shortfall(facts)) is not None:
         return lack_words(lack, points).text()
     if not fitting:
-        return Message.of("estimate.nothing_fits_of_operating_points", points=points).text()
+        return Message.of("estimate.no_point_fits_memory", points=points).text()
     if load.kind == MAX and not meeting:
-        return Message.of("estimate.nothing_fits_limits_operating_points", points=fitting).text()
-    return Message.of("estimate.nothing_carries_load_operating_points", points=fitting).text()
+        return Message.of("estimate.no_point_is_fast", points=fitting).text()
+    return Message.of("estimate.no_point_carries_load", points=fitting).text()
 
 
 def _configuration_document(facts: CaseFacts, configuration: ServingConfiguration) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def common_choices(facts: CaseFacts, systems: Sequence[SystemFacts]) -> list[Eng
             [
                 Issue(
                     "workload.precision",
-                    Message.of("estimate.expected_one_that_these_chips", names=chips, given=", ".join(asked)).text(),
+                    Message.of("estimate.precision_of_chips", names=chips, given=", ".join(asked)).text(),
                 )
             ]
         )
@@ -139,9 +139,7 @@ def allowed_layouts(
         raise SpecError(
             Issue(
                 f"{path}.{name}",
-                Message.of(
-                    "estimate.unknown_size_known_here", close=close_matches(name, SIZES), known=", ".join(SIZES)
-                ).text(),
+                Message.of("estimate.unknown_size", close=close_matches(name, SIZES), known=", ".join(SIZES)).text(),
             )
             for name in unknown
         )
@@ -154,14 +152,10 @@ def allowed_layouts(
     broken = [rule for rule, breaks in broken_rules(arch, system, layout, networked).items() if breaks.any()]
     if broken:
         raise SpecError(
-            [
-                Issue(
-                    path, Message.of("estimate.no_engine_would_run_it", where=system.name, why="; ".join(broken)).text()
-                )
-            ]
+            [Issue(path, Message.of("estimate.no_engine", where=system.name, why="; ".join(broken)).text())]
         )
     if int(np.prod([sizes[name] for name in ("tp", "pp", "dp")])) > chips:
-        raise SpecError([Issue(path, Message.of("estimate.tp_x_pp_x_dp_is", count=chips).text())])
+        raise SpecError([Issue(path, Message.of("estimate.layout_over_chips", count=chips).text())])
     return layout
 
 

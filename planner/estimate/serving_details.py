@@ -27,7 +27,7 @@ from planner.evaluate.serving import corrected, engine_constants, lengths_of, pr
 from planner.evaluate.serving_state import drafting, prefix_cache
 from planner.messages import Message
 
-CAP = Message.of("estimate.power_cap_all_of_it").text()
+CAP = Message.of("estimate.power_cap_words").text()
 MEASURED = Message.of("estimate.your_own_measurements").text()
 SHOWN_BATCHES = (1, 4, 16, 64, 256, 1024)
 

@@ -421,10 +421,10 @@ def evaluate_split(
     )
     stated = str(dict(given.update_layout))
     if not legal[0] or not carries(setup, layouts)[0]:
-        raise ValueError(Message.of("evaluate.update_layout_not_legal", layout=stated).text())
+        raise ValueError(Message.of("evaluate.update_illegal", layout=stated).text())
     update = UpdatePool(setup, updates_of(setup, layouts, job))
     if not fitting(update.updates, setup.system)[0]:
-        raise ValueError(Message.of("evaluate.update_layout_does_not_fit", layout=stated).text())
+        raise ValueError(Message.of("evaluate.update_over_memory", layout=stated).text())
     rollout = None
     if given.rollout is not None:
         precision, sizes = given.rollout
@@ -434,7 +434,7 @@ def evaluate_split(
         pool = RolloutPool(system, scaleout, given.rollout_chips, precision, held)
         one = ServingLayouts(*(np.array([sizes[name]]) for name in ("tp", "pp", "dp", "ep")))
         if not runnable(job.architecture, system, one, scaleout.bytes_per_s > 0)[0]:
-            raise ValueError(Message.of("evaluate.no_engine_runs_rollout", layout=stated, system=system.name).text())
+            raise ValueError(Message.of("evaluate.rollout_without_engine", layout=stated, system=system.name).text())
         engines = engines_of(job, pool, one, setup.constants)
         if engines is None:
             raise ValueError(Message.of("evaluate.rollout_does_not_fit", layout=stated, chips=chips).text())

@@ -26,9 +26,9 @@ def broken_rules(arch: Architecture, system: SystemFacts, layouts: ServingLayout
     tp, pp, dp, ep = (np.atleast_1d(np.asarray(size)) for size in (layouts.tp, layouts.pp, layouts.dp, layouts.ep))
     domain, experts, stage = domain_of(system), int(arch.experts), tp * dp
     return {
-        Message.of("layout.tp_must_divide_attention_heads", heads=arch.heads).text(): arch.heads % tp != 0,
+        Message.of("layout.tp_divides_heads", heads=arch.heads).text(): arch.heads % tp != 0,
         f"tp must divide the {arch.kv_heads} KV heads, or be a multiple of them": _splits_no_kv_head(arch, tp),
-        Message.of("layout.tp_must_stay_in_scale", chips=domain).text(): np.where(
+        Message.of("layout.tp_within_domain", chips=domain).text(): np.where(
             tp > domain, tp % domain != 0, (stage > domain) & (domain % tp != 0)
         ),
         "dp above 1 needs experts: further replicas of a dense architecture are replicas of their own": (dp > 1)
@@ -37,9 +37,9 @@ def broken_rules(arch: Architecture, system: SystemFacts, layouts: ServingLayout
             dp > 1, ep != stage, (ep != tp) & (ep != 1)
         ),
         f"ep must not exceed the {experts} experts" if experts else "ep above 1 needs experts": ep > max(experts, 1),
-        Message.of("layout.pp_must_not_exceed_layers", layers=arch.layers).text(): pp > arch.layers,
-        Message.of("layout.each_of_several_stages_must", chips=domain).text(): (pp > 1) & (stage > domain),
-        Message.of("layout.more_than_chips_of_scale", chips=domain).text(): (stage * pp > domain) & (not networked),
+        Message.of("layout.pp_within_layers", layers=arch.layers).text(): pp > arch.layers,
+        Message.of("layout.stage_within_domain", chips=domain).text(): (pp > 1) & (stage > domain),
+        Message.of("layout.network_needed", chips=domain).text(): (stage * pp > domain) & (not networked),
     }
 
 

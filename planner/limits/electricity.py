@@ -26,7 +26,7 @@ def electricity_limits(document: Mapping[str, Any], problem: ResolvedSpec, names
             continue
         if math.isfinite(site.electricity.connection_w):
             (path, name), most = connection(site), site.electricity.connection_w
-            words = Message.of("limit.grid_delivers_at_most_to", power=show(most, "W"), site=site.region).text()
+            words = Message.of("limit.connection_words", power=show(most, "W"), site=site.region).text()
             yield Limit(path, name, words, at(document, path), is_row=True, unit="W", amount=most)
         for contract in site.electricity.contracts:
             yield from _contract(document, contract, site.region)
@@ -41,7 +41,7 @@ def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str)
     """Yield the largest and the smallest share of a plant that may be contracted."""
     path = f"{contract.path}.capacity"
     words = Message.of(
-        "limit.at_most_of_can_be", power=show(contract.upper_w, "W"), name=contract.name, site=region
+        "limit.contract_capacity_words", power=show(contract.upper_w, "W"), name=contract.name, site=region
     ).text()
     yield Limit(
         path,
@@ -56,7 +56,7 @@ def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str)
     if contract.least_w:
         path = f"{contract.path}.least"
         words = Message.of(
-            "limit.at_least_of_must_be", power=show(contract.least_w, "W"), name=contract.name, site=region
+            "limit.contract_least_words", power=show(contract.least_w, "W"), name=contract.name, site=region
         ).text()
         fewer = tuple(((path, show(contract.least_w * share, "W")),) for share in LESS)
         yield Limit(
@@ -72,7 +72,7 @@ def _contract(document: Mapping[str, Any], contract: ContractFacts, region: str)
 def _battery(document: Mapping[str, Any], storage: StorageFacts, region: str) -> Limit:
     """Describe the stated size of a battery as a limit, relaxed by a free choice of its size."""
     path = f"{storage.path}.sizing"
-    words = Message.of("limit.battery_of_must_stand_in", energy=show(storage.least_j, "J"), site=region).text()
+    words = Message.of("limit.battery_words", energy=show(storage.least_j, "J"), site=region).text()
     choose = ((path, "choose"),)
     return Limit(
         path,
@@ -88,7 +88,7 @@ def _waiting(document: Mapping[str, Any], workload: ServingFacts) -> Limit:
     """Describe the limit on the delay of requests."""
     path, hours = f"{workload.path}.demand.deferral", int(workload.spec.demand.deferral // HOUR_S)
     words = Message.of(
-        "limit.requests_of_may_wait_at", workload=workload.name, time=show(workload.spec.demand.deferral, "s")
+        "limit.deferral_words", workload=workload.name, time=show(workload.spec.demand.deferral, "s")
     ).text()
     longer = tuple(((path, f"{h} h"),) for h in range(hours + 1, LONGEST_WAIT_H))
     return Limit(

@@ -38,12 +38,12 @@ def _hall(document: Mapping[str, Any], problem: ResolvedSpec, site: SiteFacts) -
     """Yield the rack positions of a hall, and its rack power and cooling where they bar or thin out a system on offer."""
     if math.isfinite(site.hall.positions):
         (path, name), most = rack_positions(site), site.hall.positions
-        words = Message.of("limit.has_positions_for_at_most", site=site.region, count=f"{most:,.0f}").text()
+        words = Message.of("limit.rack_positions_words", site=site.region, count=f"{most:,.0f}").text()
         yield Limit(path, name, words, at(document, path), is_row=True, unit="rack", amount=most)
     racks = _racks(problem, site)
     if enough := _rack_powers(site, racks):
         path, name = rack_power(site)
-        words = Message.of("limit.rack_in_may_need_at", site=site.region, power=show(site.hall.rack_w, "W")).text()
+        words = Message.of("limit.rack_power_words", site=site.region, power=show(site.hall.rack_w, "W")).text()
         choices = tuple(((path, f"{watts / KILO:.12g} kW"),) for watts in enough)
         written = at(document, path)
         yield Limit(path, name, words, written, loose=((path, None),), choices=choices)

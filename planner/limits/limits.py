@@ -68,5 +68,5 @@ def _totals(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limi
             yield money_limit(document, problem, key, held, words)
     written = at(document, CARBON.path)
     if written is not None:
-        words = Message.of("limit.plan_may_cause_at_most", mass=written).text()
+        words = Message.of("limit.carbon_words", mass=written).text()
         yield Limit(*CARBON, words, written, is_row=True, unit="kg", amount=problem.carbon_kg)

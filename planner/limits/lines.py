@@ -49,9 +49,9 @@ def _demands(document: Mapping[str, Any], network: LineNetwork, workload: Servin
             lower = SECURITY[: SECURITY.index(written)]
             yield Limit(
                 path,
-                Message.of("limit.class_of_lines_for_of", traffic=traffic, workload=workload.name).text(),
+                Message.of("limit.line_class", traffic=traffic, workload=workload.name).text(),
                 Message.of(
-                    "limit.of_need", traffic=traffic, workload=workload.name, class_of_lines=CLASSES[written]
+                    "limit.line_class_words", traffic=traffic, workload=workload.name, class_of_lines=CLASSES[written]
                 ).text(),
                 written,
                 loose=((path, SECURITY[0]),),
@@ -63,9 +63,12 @@ def _demands(document: Mapping[str, Any], network: LineNetwork, workload: Servin
             levels = {line.availability for line in network.lines if line.availability < availability}
             yield Limit(
                 path,
-                Message.of("limit.availability_of_lines", traffic=traffic, workload=workload.name).text(),
+                Message.of("limit.line_availability", traffic=traffic, workload=workload.name).text(),
                 Message.of(
-                    "limit.lines_must_be_up", traffic=traffic, workload=workload.name, share=f"{availability:.6%}"
+                    "limit.line_availability_words",
+                    traffic=traffic,
+                    workload=workload.name,
+                    share=f"{availability:.6%}",
                 ).text(),
                 written,
                 loose=((path, 0),),
@@ -73,7 +76,7 @@ def _demands(document: Mapping[str, Any], network: LineNetwork, workload: Servin
             )
     path, window_s = f"{workload.path}.traffic.weights.window", workload.spec.traffic.weights.window
     if window_s is not None:
-        words = Message.of("limit.update_of_weights_of_must", workload=workload.name, time=show(window_s, "s")).text()
+        words = Message.of("limit.update_time_words", workload=workload.name, time=show(window_s, "s")).text()
         yield Limit(
             path,
             Message.of("limit.update_time", workload=workload.name).text(),
@@ -94,12 +97,12 @@ def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Lim
     if asked.largest_share is not None and asked.largest_share < 1:
         wider = [round(float(share), 2) for share in np.arange(0.05, 1.001, 0.05) if share > asked.largest_share + 1e-9]
         yield Limit(
-            *largest_share(workload), Message.of("limit.one_zone_may_serve_at", share=f"{100 * asked.largest_share:.3g}", workload=workload.name).text(),
+            *largest_share(workload), Message.of("limit.largest_share_words", share=f"{100 * asked.largest_share:.3g}", workload=workload.name).text(),
             asked.largest_share, loose=((f"{path}.largest_share", None),), choices=tuple(((f"{path}.largest_share", share),) for share in wider),
         )  # fmt: skip
     if asked.zones > 1:
         yield Limit(
-            f"{path}.zones", Message.of("limit.zones", workload=workload.name).text(), Message.of("limit.must_be_served_from_zones", workload=workload.name, zones=asked.zones, share=f"{100 * asked.least_share:.3g}").text(),
+            f"{path}.zones", Message.of("limit.zones", workload=workload.name).text(), Message.of("limit.zones_words", workload=workload.name, zones=asked.zones, share=f"{100 * asked.least_share:.3g}").text(),
             asked.zones, loose=((f"{path}.zones", 1),), choices=tuple(((f"{path}.zones", zones),) for zones in range(asked.zones - 1, 0, -1)),
         )  # fmt: skip
     if asked.survive:
@@ -107,7 +110,7 @@ def _spread(document: Mapping[str, Any], workload: ServingFacts) -> Iterator[Lim
         yield Limit(
             f"{path}.survive",
             Message.of("limit.survive", workload=workload.name).text(),
-            Message.of("limit.must_outlast_failure_of_any", workload=workload.name).text(),
+            Message.of("limit.survive_words", workload=workload.name).text(),
             asked.survive,
             loose=give_up,
             choices=(give_up,),
@@ -123,7 +126,7 @@ def _offers(
     missing = [name for name in catalog.names("lines") if name not in everywhere]
     if missing:
         kinds = dict.fromkeys(catalog.get("lines", line.kind).name for line in offered)
-        words = Message.of("limit.only_can_be_rented", kinds=enumerated(kinds, "or")).text()
+        words = Message.of("limit.lines_words", kinds=enumerated(kinds, "or")).text()
         plain, in_time = ([{"kind": name, **more} for name in missing] for more in ({}, {"setup": "0 s"}))
         choices = tuple((("lines", [*made, line]),) for line in (*plain, *in_time))
         loose = (("lines", [*made, *in_time]),)

@@ -96,7 +96,7 @@ def export_limits(document: Mapping[str, Any], problem: ResolvedSpec, catalog: C
     switch: Edits = (("limits.export_control", False),)
     systems, regions = [name for name, _ in barred], dict.fromkeys(barred.values())
     words = Message.of(
-        "limit.export_control_bars_from",
+        "limit.export_control_words",
         systems=enumerated(systems),
         sites=enumerated(regions),
         rules=enumerated(_export_rules(catalog, systems)),
@@ -178,7 +178,7 @@ def _memory_words(problem: ResolvedSpec, names: Collection[str]) -> str:
     workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
     system = max(problem.systems.values(), key=lambda s: s.hbm_bytes * s.chips, default=None)
     if system is None:
-        return Message.of("limit.nothing_is_offered_at_any").text()
+        return Message.of("limit.no_offer").text()
     told = {
         "workload": workload.asked, "architecture": str(workload.spec.architecture), "system": system.name,
         "memory": show(system.hbm_bytes * system.chips, "byte"),

@@ -32,7 +32,7 @@ def part_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[
             )
     if asked.least_systems is not None:
         path, name = LEAST_SYSTEMS
-        words = Message.of("limit.at_least_systems_of_kind", count=asked.least_systems).text()
+        words = Message.of("limit.least_systems_words", count=asked.least_systems).text()
         counts = sorted(
             {asked.least_systems * part // 4 for part in (1, 2, 3)} - {0, asked.least_systems}, reverse=True
         )

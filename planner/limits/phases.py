@@ -117,7 +117,7 @@ def _unbuilt(site: SiteFacts) -> Limit:
     """State that a building must be built first; it gives way where another stands already."""
     path = f"{site.path}.building"
     standing: Edits = ((path, "standing"),)
-    words = Message.of("limit.nothing_stands_in_before_its", site=site.region, time=show(site.from_s, "s")).text()
+    words = Message.of("limit.building_words", site=site.region, time=show(site.from_s, "s")).text()
     return Limit(
         path, Message.of("limit.building", site=site.region).text(), words, "new", loose=standing, choices=(standing,)
     )
@@ -135,9 +135,7 @@ def _lives(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit
         if any(gone < horizon_s for gone in _ends(problem, offer)):
             path = f"offers[{i}].life"
             longer: Edits = ((path, f"{money.years} years"),)
-            words = Message.of(
-                "limit.is_retired_after_it_is", system=offer.system, time=show(offer.life_s(money), "s")
-            ).text()
+            words = Message.of("limit.life_words", system=offer.system, time=show(offer.life_s(money), "s")).text()
             yield Limit(
                 path,
                 Message.of("limit.life", system=offer.system).text(),

@@ -53,7 +53,7 @@ def site_limits(problem: ResolvedSpec, catalog: Catalog) -> Iterator[Limit]:
         if missing:
             choices = tuple(((path, [*site.systems, name]),) for name in missing)
             words = Message.of(
-                "limit.only_may_stand_in", systems=enumerated(site.systems, "or"), site=site.region
+                "limit.site_systems_words", systems=enumerated(site.systems, "or"), site=site.region
             ).text()
             name, written = Message.of("limit.site_systems", site=site.region).text(), list(site.systems)
             yield Limit(path, name, words, written, loose=((path, None),), choices=choices)
@@ -74,9 +74,9 @@ def _network(problem: ResolvedSpec, catalog: Catalog, i: int) -> Limit:
         Message.of("limit.network_joins", design=design, count=f"{most:,.0f}", systems=enumerated(systems, "or")).text()
         for (design, most), systems in sizes.items()
     )
-    words = Message.of("limit.bought_systems_in_may_stand", **told).text()
+    words = Message.of("limit.site_networks_words", **told).text()
     if joins:
-        words = Message.of("limit.bought_systems_joining", joins=joins, **told).text()
+        words = Message.of("limit.site_networks_joining_words", joins=joins, **told).text()
     radix = math.inf if site.fabric is None else site.fabric.radix
     larger = [name for name in catalog.names("fabrics") if _is_larger(catalog, name, radix)]
     choices = (

@@ -20,7 +20,7 @@ def storage_limits(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterat
     """Yield the limit on reads and writes of jobs at each site that states a bandwidth."""
     for site in limited(problem):
         (path, name), most = storage_bandwidth(site), site.storage_bytes_per_s
-        words = Message.of("limit.jobs_in_may_read_and", site=site.region, rate=show(most, "byte/s")).text()
+        words = Message.of("limit.storage_bandwidth_words", site=site.region, rate=show(most, "byte/s")).text()
         # Checkpoints are written at this rate and as often as pays at it, so the points depend on it: no row of one program.
         yield Limit(
             path,

@@ -31,7 +31,7 @@ def workload_limits(document: Mapping[str, Any], problem: ResolvedSpec, names: C
             if workload.spec.disaggregation == "always":
                 path = f"{workload.path}.disaggregation"
                 allow = ((path, "allowed"),)
-                words = Message.of("limit.must_have_separate_pools_for", workload=workload.name).text()
+                words = Message.of("limit.pools_words", workload=workload.name).text()
                 yield Limit(
                     path,
                     Message.of("limit.pools", workload=workload.name).text(),
@@ -52,15 +52,13 @@ def precision_limits(problem: ResolvedSpec, names: Collection[str]) -> list[Limi
         every: tuple[str, ...] = WEIGHT_FORMATS if isinstance(workload, ServingFacts) else RECIPE_FORMATS
         asked, path = list(workload.spec.precision), f"{workload.path}.precision"
         wider = tuple(((path, [*asked, name]),) for name in every if name not in (*asked, *KINDS))
-        words = Message.of(
-            "limit.may_be_computed_in_only", workload=workload.name, precisions=enumerated(asked, "or")
-        ).text()
+        words = Message.of("limit.precision_words", workload=workload.name, precisions=enumerated(asked, "or")).text()
         name, loose = Message.of("limit.precision", workload=workload.name).text(), ((path, list(every)),)
         found.append(Limit(path, name, words, asked, loose=loose, choices=wider))
         if isinstance(workload, ServingFacts) and (used := workload.spec.arithmetic):
             place, words = (
                 f"{workload.path}.arithmetic",
-                Message.of("limit.may_be_computed_in_only", workload=workload.name, precisions=used).text(),
+                Message.of("limit.precision_words", workload=workload.name, precisions=used).text(),
             )
             free = ((place, None),)
             found.append(
@@ -111,7 +109,7 @@ def _dates(document: Mapping[str, Any], problem: ResolvedSpec, job: TrainingFact
     if job.spec.start:
         path = f"{job.path}.start"
         earlier = tuple(((path, f"{job.spec.start * share / DAY_S:.4g} d"),) for share in EARLIER)
-        words = Message.of("limit.must_not_begin_before_after", job=job.name, time=show(job.spec.start, "s")).text()
+        words = Message.of("limit.start_words", job=job.name, time=show(job.spec.start, "s")).text()
         at_once = ((path, "0 s"),)
         name, written = Message.of("limit.start", job=job.name).text(), at(document, path)
         yield Limit(path, name, words, written, loose=at_once, choices=(*earlier, at_once))
@@ -121,7 +119,7 @@ def _dates(document: Mapping[str, Any], problem: ResolvedSpec, job: TrainingFact
         path,
         Message.of("limit.deadline", job=job.name).text(),
         Message.of(
-            "limit.must_be_done_after_start", job=job.name, time=show(job.spec.deadline, "s"), searched=searched_words()
+            "limit.deadline_words", job=job.name, time=show(job.spec.deadline, "s"), searched=searched_words()
         ).text(),
         at(document, path),
         loose=((path, f"{latest / DAY_S:g} d"),),
@@ -140,9 +138,9 @@ def _residency(problem: ResolvedSpec, workload: ServingFacts | TrainingFacts) ->
     barred = [site.region for site in problem.sites if not permitted(workload, site)]
     if barred:
         words = (
-            Message.of("limit.may_run_in_only", workload=workload.name, sites=enumerated(rule, "or")).text()
+            Message.of("limit.residency_words", workload=workload.name, sites=enumerated(rule, "or")).text()
             if rule
-            else Message.of("limit.may_run_nowhere", workload=workload.name).text()
+            else Message.of("limit.residency_nowhere_words", workload=workload.name).text()
         )
         choices = tuple(((path, [*rule, region]),) for region in barred)
         yield Limit(

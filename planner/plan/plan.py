@@ -220,7 +220,7 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
         raise SpecError([Issue(where, Message.of("plan.no_plan_object").text())])
     missing = [key for key in KEYS if key not in document]
     if missing:
-        raise SpecError([Issue(where, Message.of("plan.not_whole_plan_missing", names=", ".join(missing)).text())])
+        raise SpecError([Issue(where, Message.of("plan.keys_missing", names=", ".join(missing)).text())])
     version = document["schema_version"]
     if isinstance(version, bool) or version not in range(FIRST, LATEST + 1):
         words = Message.of("plan.versions", first=FIRST, last=LATEST, given=repr(version)).text()

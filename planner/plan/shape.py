@@ -68,7 +68,7 @@ def _contradictions(document: Mapping[str, Any]) -> Iterator[Issue]:
     known = {row["slot"] for row in document["schedule"]}
     for i, row in enumerate(document["routes"]):
         if row["slot"] not in known:
-            yield Issue(f"routes[{i}].slot", Message.of("plan.schedule_has_no_slot", slot=row["slot"]).text())
+            yield Issue(f"routes[{i}].slot", Message.of("plan.no_such_slot", slot=row["slot"]).text())
     for i, workload in enumerate(document["workloads"]):
         for j, point in enumerate(workload["points"]):
             if workload["kind"] != "serving" and "run" not in point["time_s"]:
@@ -99,7 +99,7 @@ def _as_problems(errors: Sequence[ErrorDetails], document: Any) -> list[Issue]:
             path,
             Message.of("plan.expected_got", what=_one_of(words), given=_shown(value)).text()
             if any(words)
-            else Message.of("spec.is_missing_add_it").text(),
+            else Message.of("spec.missing").text(),
         )
         for path, (words, value) in expected.items()
     ]

@@ -3,23 +3,29 @@
 Schema 2 renamed keys of specs (`planner.spec.old_keys`), rows of the fleet and the schedule name their window as `window` (`phase` before),
 outcomes count `scenarios` (`worlds` before), and the section `confidence_gain` was called `surety`. Schema 3: what is held stands on a
 `topology` of `network_size` (`fabric`, `fabric_size` before), traffic other than requests takes lines in `windows` (`phases` before), and
-`confidence.upgrade` was called `surer`.
+`confidence.upgrade` was called `surer`. Schema 4: codes of messages say what they mean (`renamed_codes.json`, before to today), and the limit
+on systems that are held already stands at their `count`, which a spec has (`supply` and `supply_by_phase` before).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from planner.plan.rows.money import BY_THE_BOUND
 from planner.spec.old_keys import RENAMINGS, with_new_keys
 
-FIRST, LATEST = 1, 3
+FIRST, LATEST = 1, 4
 _TABLES = ("fleet", "schedule")
 _NETWORK = {"fabric": "topology", "fabric_size": "network_size"}
 _OUTCOMES = ("sampled", "fresh", "nominal")
 _CODES = {"steps.surest_left_out": "steps.confidence_left_out"}
+_HELD_ALREADY = re.compile(r"\b((?:owned|rented)\[\d+\])\.supply\b(?!_)")
+_OWNED_IN_PHASE = re.compile(r"owned\[\d+\]\.supply_by_phase\.")
 _BY_THE_BOUND = "fleet free: as the bound has it, with sites, networks and points of jobs in fractions too"
 _PATHS = tuple(
     (
@@ -35,7 +41,40 @@ def upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(document)
     if found.get("schema_version") == FIRST:
         found = _of_second(found)
-    return _of_third(found) if found.get("schema_version") == 2 else found
+    if found.get("schema_version") == 2:
+        found = _of_third(found)
+    return _of_fourth(found) if found.get("schema_version") == 3 else found
+
+
+@cache
+def renamed_codes() -> dict[str, str]:
+    """Read the codes of messages that plans of schema 3 store under another name: theirs to today's."""
+    found: dict[str, str] = json.loads(Path(__file__).with_name("renamed_codes.json").read_text("utf-8"))
+    return found
+
+
+def _of_fourth(found: dict[str, Any]) -> dict[str, Any]:
+    """Rewrite a plan of schema 3 as one of schema 4."""
+    if isinstance(limits := found.get("limits"), list):
+        found = {**found, "limits": [row for row in limits if not _is_of_phase(row)]}
+    return {
+        **{key: value if key == "spec" else _with_codes(value) for key, value in found.items()},
+        "schema_version": 4,
+    }
+
+
+def _is_of_phase(row: Any) -> bool:
+    """Tell whether a row limits the owned systems of a phase, for which a spec has no key."""
+    return isinstance(row, Mapping) and _OWNED_IN_PHASE.match(str(row.get("path"))) is not None
+
+
+def _with_codes(value: Any) -> Any:
+    """Copy a value with the codes of today, and with the places where a spec states the systems that are held already."""
+    if isinstance(value, Mapping):
+        return {key: _with_codes(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_with_codes(entry) for entry in value]
+    return _HELD_ALREADY.sub(r"\1.count", renamed_codes().get(value, value)) if isinstance(value, str) else value
 
 
 def _of_third(found: dict[str, Any]) -> dict[str, Any]:

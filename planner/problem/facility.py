@@ -13,9 +13,9 @@ from planner.messages import Message
 AIR, LIQUID = "air", "liquid"
 FIT_TOL = 1e-9  # relative: so much more power than a rack may have still fits
 
-CANNOT_COOL = Message.of("dropped.site_cannot_cool_system").text()
-RACK_TOO_WEAK = Message.of("dropped.rack_of_system_needs_more").text()
-NOT_ASSURED = Message.of("dropped.place_without_sole_tenancy_or").text()
+CANNOT_COOL = Message.of("dropped.not_coolable").text()
+RACK_TOO_WEAK = Message.of("dropped.rack_over_power").text()
+NOT_ASSURED = Message.of("dropped.place_not_assured").text()
 
 
 @dataclass(frozen=True, slots=True)

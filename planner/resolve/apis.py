@@ -49,13 +49,13 @@ def resolve_apis(context: ResolveContext) -> list[ApiPlace]:
         _book_prices(context, api, path)
         region = context.find("regions", api.region, f"{path}.region")
         if api.name in taken:
-            context.add_problem(f"{path}.name", Message.of("resolve.is_name_of_another_api", name=api.name).text())
+            context.add_problem(f"{path}.name", Message.of("resolve.api_name_taken", name=api.name).text())
         taken.add(api.name)
         workloads = _users(context, api, path)
         if api.supply is None and spec.objective.maximise is not None:
             context.add_problem(
                 f"{path}.supply",
-                Message.of("resolve.is_missing_where_throughput_is").text(),
+                Message.of("resolve.api_supply_missing").text(),
             )
         architecture = (
             None
@@ -84,7 +84,7 @@ def _book_prices(context: ResolveContext, api: Api, path: str) -> None:
     for kind, (amount, currency) in (("input", api.input), ("output", api.output)):
         if kind in api.model_fields_set:
             context.assume_price(f"{path}.{kind}", "api", amount, f"{currency}/token", scope, note=api.note)
-    reason = Message.of("resolve.what_its_tokens_emit_is").text()
+    reason = Message.of("resolve.api_carbon_unstated").text()
     context.ledger.assume(f"{path}.carbon", 0.0, "kg/token", reason)
 
 
@@ -95,7 +95,7 @@ def _users(context: ResolveContext, api: Api, path: str) -> tuple[str, ...]:
         if name not in serving:
             known = ", ".join(serving)
             context.add_problem(
-                f"{path}.workloads[{i}]", Message.of("resolve.is_no_serving_workload_of", name=name, known=known).text()
+                f"{path}.workloads[{i}]", Message.of("resolve.not_serving_workload", name=name, known=known).text()
             )
     return tuple(serving if api.workloads is None else api.workloads)
 

@@ -26,13 +26,13 @@ Constants = TypeVar("Constants", TrainingConstants, ServingConstants, PowerConst
 
 
 RELIABILITY_REASONS = {
-    "interruption_interval_s": Message.of("resolve.chip_time_per_interruption_of").text(),
-    "chip_failure_interval_s": Message.of("resolve.chip_time_per_failure_of").text(),
-    "recovery_s": Message.of("resolve.restart_after_interruption").text(),
-    "repair_s": Message.of("resolve.time_until_failed_system_is").text(),
-    "checkpoint_bytes_per_parameter": Message.of("resolve.size_of_checkpoint").text(),
-    "chip_checkpoint_bytes_per_s": Message.of("resolve.bandwidth_of_chip_at_which").text(),
-    "spares_availability": Message.of("resolve.share_of_time_in_which").text(),
+    "interruption_interval_s": Message.of("resolve.interruption_of_run").text(),
+    "chip_failure_interval_s": Message.of("resolve.failure_of_chip").text(),
+    "recovery_s": Message.of("resolve.restart").text(),
+    "repair_s": Message.of("resolve.repair_time").text(),
+    "checkpoint_bytes_per_parameter": Message.of("resolve.checkpoint_size").text(),
+    "chip_checkpoint_bytes_per_s": Message.of("resolve.checkpoint_bandwidth").text(),
+    "spares_availability": Message.of("resolve.full_strength_share").text(),
 }
 
 
@@ -53,9 +53,7 @@ def model_constants(ledger: Ledger, trains: bool = True, serves: bool = True, le
     else:
         known = {name: ledger.catalog.get("defaults", name).value("value") for name in RELIABILITY_REASONS}
     if serves:
-        start_s = ledger.default(
-            ENGINE_START, f"serving.{ENGINE_START}", Message.of("resolve.start_of_serving_engine_on").text()
-        )
+        start_s = ledger.default(ENGINE_START, f"serving.{ENGINE_START}", Message.of("resolve.engine_start").text())
     else:
         start_s = ledger.catalog.get("defaults", ENGINE_START).value("value")
     return ModelConstants(
@@ -128,7 +126,7 @@ def _anchor_parts(figure: Figure, record: str, key: str, form: str) -> list[str]
     parts = key.split("|")
     if len(parts) != form.count("|") + 1 or (form == SERVING_KEY and parts[-1] not in CORRECTED):
         metrics = f", the metric one of {', '.join(CORRECTED)}" if form == SERVING_KEY else ""
-        words = Message.of("resolve.expected_name_such_as_write", example=f"{form}{metrics}").text()
+        words = Message.of("resolve.constant_name_expected", example=f"{form}{metrics}").text()
         raise SpecError([Issue(f"{_place(figure)}.constants/{record}/{key}", words)])
     return parts
 

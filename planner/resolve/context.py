@@ -28,7 +28,7 @@ from planner.resolve.names import WrongName, find_record
 from planner.spec.model import PlanSpec
 
 STATED = Message.of("assumed.stated_in_spec").text()
-NOT_STATED = Message.of("assumed.not_stated_in_spec").text()
+NOT_STATED = Message.of("assumed.unstated").text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,8 @@ class ResolveContext:
             return stated.per_usd
         name = f"exchange_{code.lower()}"
         if name in self.catalog.names("defaults"):
-            return self.ledger.default(
-                name, f"exchange.{code}.per_usd", Message.of("assumed.rate_not_stated_in_spec").text()
-            )
-        self.add_problem(path, Message.of("assumed.no_rate_for_state_one", currency=code, code=code).text())
+            return self.ledger.default(name, f"exchange.{code}.per_usd", Message.of("assumed.rate_unstated").text())
+        self.add_problem(path, Message.of("assumed.no_exchange_rate", currency=code, code=code).text())
         return 1.0
 
     def rate(self, code: str) -> float | None:

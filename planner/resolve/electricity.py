@@ -63,7 +63,7 @@ def _demand_charge(context: ResolveContext, site: Site, region: Record, path: st
         return 0.0
     if isinstance(charge, str):
         if site.tariff is None:
-            message = Message.of("resolve.site_has_no_tariff_name").text()
+            message = Message.of("resolve.tariff_missing").text()
             raise SpecError([Issue(where, message)])
         return context.price(context.ledger.figure("tariffs", site.tariff, "demand_charge"))
     amount, currency = charge
@@ -118,7 +118,7 @@ def _share(context: ResolveContext, contract: PowerPurchase, region: Record, pat
     if mean is None:
         mean = ledger.default("solar_capacity_factor", f"{path}.capacity_factor", NOT_STATED, scope)
     latitude, longitude = (ledger.value("regions", region.name, name) for name in ("latitude", "longitude"))
-    reason = Message.of("resolve.height_of_sun_in_clear").text()
+    reason = Message.of("resolve.clear_sky").text()
     ledger.assume(f"{path}.profile", "solar", "", reason, scope)
     instants = clock.instants()
     days = np.array([moment.timetuple().tm_yday for moment in instants])
@@ -134,9 +134,9 @@ def _read(context: ResolveContext, profile: Profile, timezone: str, path: str) -
         return SpecError([Issue(f"{path}.profile", message)])
 
     if given is None:
-        raise wrong(Message.of("resolve.is_neither_beside_spec_nor", file=profile.file).text())
+        raise wrong(Message.of("resolve.hourly_file_missing", file=profile.file).text())
     if profile.column not in given.columns:
-        raise wrong(Message.of("resolve.has_no_column_name_one", file=profile.file, column=profile.column).text())
+        raise wrong(Message.of("resolve.column_missing", file=profile.file, column=profile.column).text())
     first = date.fromisoformat(given.start[:10])
     if (note := another_year(f"{path}.profile", profile.file, first, clock.start)) is not None:
         context.add_fact(note)
@@ -147,9 +147,7 @@ def _read(context: ResolveContext, profile: Profile, timezone: str, path: str) -
             Message.of("spec.in_column", file=profile.file, column=profile.column, error=words_of(error)).text()
         ) from None
     if share.min() < 0 or share.max() > 1:
-        raise wrong(
-            Message.of("resolve.expected_outputs_over_capacity_from", file=profile.file, column=profile.column).text()
-        )
+        raise wrong(Message.of("resolve.output_shares_expected", file=profile.file, column=profile.column).text())
     return clock.fold(share, timezone)
 
 

@@ -52,9 +52,9 @@ def _stated_price(context: ResolveContext, site: Site, region: Record, path: str
     if site.tariff is not None:
         tariff = ledger.catalog.get("tariffs", site.tariff)
         if not _is_complete(tariff):
-            message = Message.of("resolve.has_no_price_for_every", name=tariff.name).text()
+            message = Message.of("resolve.tariff_incomplete", name=tariff.name).text()
             raise SpecError([Issue(f"{path}.tariff", message)])
-        reason = _averaged(Message.of("resolve.time_of_use_tariff_chosen").text(), clock)
+        reason = _averaged(Message.of("resolve.tariff_chosen").text(), clock)
         return _tariff_by_hour(context, tariff, reason, region, path)
     if site.hourly is not None:
         given = _series_of(context, site.hourly, path)
@@ -70,7 +70,7 @@ def _stated_price(context: ResolveContext, site: Site, region: Record, path: str
             )
             return _Priced(clock.fold(per_j, region.words("timezone")), MARKET, of_market=True)
         if (blank := price_column(given.columns)) is not None:
-            message = Message.of("resolve.is_blank_in_every_hour", file=site.hourly.file, column=blank[0]).text()
+            message = Message.of("resolve.column_blank", file=site.hourly.file, column=blank[0]).text()
             raise SpecError([Issue(f"{path}.hourly", message)])
     return None
 
@@ -84,7 +84,7 @@ def _catalog_price(context: ResolveContext, region: Record, path: str) -> _Price
     clock, ledger = context.clock, context.ledger
     if region.get("price_profile") is not None:
         figure = ledger.figure("regions", region.name, "price_profile")
-        reason = Message.of("resolve.typical_day_of_operator_s", year=str(figure.date)).text()
+        reason = Message.of("resolve.typical_day_of_prices", year=str(figure.date)).text()
         scope = ("energy", region.name, "*")
         ledger.assume(f"{path}.electricity_price", figure.printed, figure.unit, reason, scope)
         market = np.array([context.convert((value, figure.unit[:3])) for value in _values(figure)])
@@ -114,16 +114,16 @@ def carbon_by_hour(context: ResolveContext, site: Site, region: Record, path: st
         if hourly.carbon == "life-cycle" or price_column(given.filled) is None:
             example = f"carbon{'_lca' * (hourly.carbon != 'direct')}_g_per_kwh"
             message = Message.of(
-                "resolve.has_no_column_of_carbon", file=hourly.file, kind=hourly.carbon, name=example
+                "resolve.carbon_column_missing", file=hourly.file, kind=hourly.carbon, name=example
             ).text()
             raise SpecError([Issue(f"{path}.hourly", message)])
     if region.get("carbon_profile") is not None:
         figure = ledger.figure("regions", region.name, "carbon_profile")
-        reason = Message.of("resolve.typical_day_of_grid_s", year=str(figure.date)).text()
+        reason = Message.of("resolve.typical_day_of_carbon", year=str(figure.date)).text()
         ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, reason, scope)
         return clock.repeated(np.array(_values(figure)), region.words("timezone"))
     figure = ledger.figure("regions", region.name, "carbon_intensity")
-    reason = Message.of("resolve.yearly_mean_for_all_hours").text()
+    reason = Message.of("resolve.yearly_mean").text()
     ledger.assume(f"{path}.carbon_intensity", figure.printed, figure.unit, reason, scope)
     return np.full(clock.hours, figure.number)
 
@@ -140,7 +140,7 @@ def _averaged(reason: str, clock: Clock) -> str:
 def _series_of(context: ResolveContext, hourly: Hourly, path: str) -> Series:
     """Return the contents of a site's file. Raises SpecError where the file was not found."""
     if hourly.series not in context.spec.series:
-        message = Message.of("resolve.is_neither_beside_spec_nor", file=hourly.file).text()
+        message = Message.of("resolve.hourly_file_missing", file=hourly.file).text()
         raise SpecError([Issue(f"{path}.hourly", message)])
     return context.spec.series[hourly.series]
 

@@ -79,7 +79,7 @@ def _nodes_in_rack(name: str, power_w: float, rack_w: float | None, ledger: Ledg
     """Count the nodes that a rack has room for: as the vendor fills it, else the catalog's default, an assumption."""
     if rack_w is not None:
         return round(rack_w / power_w)
-    reason = Message.of("resolve.how_many_of_these_nodes").text()
+    reason = Message.of("resolve.rack_nodes_unpublished").text()
     return int(ledger.default("rack_nodes", f"systems/{name}/racks", reason))
 
 
@@ -89,6 +89,6 @@ def _cooling(record: Record, least_w: float, ledger: Ledger) -> tuple[str, ...]:
         return tuple(kind for kind in COOLING if kind in words)
     most = ledger.value("defaults", "air_cooled_rack_power", "value")
     cooling = AIR if least_w <= most else LIQUID
-    reason = Message.of("resolve.its_cooling_is_not_published", power=f"{most / 1000.0:g}").text()
+    reason = Message.of("resolve.cooling_unpublished", power=f"{most / 1000.0:g}").text()
     ledger.assume(f"systems/{record.name}/cooling", cooling, "-", reason)
     return (cooling,)

@@ -49,7 +49,7 @@ def find_record(catalog: Catalog, kind: str, name: str, stated: Collection[str])
     if record.announced_only and not any(
         path.startswith(f"{kind}/") and name_key(path.split("/", 1)[1].rpartition("/")[0]) in labels for path in stated
     ):
-        raise WrongName(Message.of("resolve.was_announced_only_and_nobody", name=record.name).text())
+        raise WrongName(Message.of("resolve.announced_only", name=record.name).text())
     return record
 
 
@@ -66,7 +66,7 @@ def wrong_zone(name: str, zones: Collection[str]) -> str | None:
     return (
         None
         if name in zones
-        else Message.of("resolve.unknown_region_or_zone", name=name, close=close_matches(name, zones)).text()
+        else Message.of("resolve.unknown_region", name=name, close=close_matches(name, zones)).text()
     )
 
 

@@ -65,7 +65,7 @@ def _prices(
             context.add_problem(
                 f"{path}.price",
                 Message.of(
-                    "resolve.catalog_has_no_price_for_at",
+                    "resolve.offer_price_unknown",
                     way=offer.how,
                     system=system,
                     example=price_example(context, system, offer.how),

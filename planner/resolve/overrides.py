@@ -14,7 +14,7 @@ from planner.resolve.ledger import Ledger
 BOOKED = ("chips", "systems", "fabrics", "architectures", "constants", "defaults", "offers", "regions")
 # Constants that plans and cases replace by what they state themselves.
 STATED_INSTEAD = {
-    "constants/serving.usable_memory/value": Message.of("resolve.it_describes_measured_runs_state").text(),
+    "constants/serving.usable_memory/value": Message.of("resolve.describes_runs").text(),
 }
 
 
@@ -35,8 +35,6 @@ def unread(overrides: Iterable[str], ledger: Ledger, subject: str) -> list[Issue
         if canonical in STATED_INSTEAD:
             found.append(Issue(f"overrides.{path}", STATED_INSTEAD[canonical]))
         elif canonical not in ledger.citations and canonical not in ledger.compared:
-            message = Message.of(
-                "resolve.nothing_in_this_reads_of", document=subject, figure=figure, record=record.name
-            ).text()
+            message = Message.of("resolve.figure_unread", document=subject, figure=figure, record=record.name).text()
             found.append(Issue(f"overrides.{path}", message))
     return found

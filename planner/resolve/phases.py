@@ -28,16 +28,16 @@ def phase_facts(context: ResolveContext) -> tuple[PhaseFacts, ...]:
     for i, start in enumerate(starts):
         path = f"phases[{i}].start"
         if i == 0 and start != 0:
-            context.add_problem(path, Message.of("resolve.first_phase_begins_with_horizon").text())
+            context.add_problem(path, Message.of("resolve.first_phase_start").text())
         elif i and start <= starts[i - 1]:
-            context.add_problem(path, Message.of("resolve.lies_before_start_of_phase").text())
+            context.add_problem(path, Message.of("resolve.phases_out_of_order").text())
         else:
             _check_within_horizon(context, start, path)
     for i, phase in enumerate(phases):
         if spec.robust is not None and phase.budget is not None:
             context.add_problem(
                 f"phases[{i}].budget",
-                Message.of("resolve.cannot_be_combined_with_robust").text(),
+                Message.of("resolve.phase_budget_beside_robust").text(),
             )
     return tuple(
         PhaseFacts(
@@ -60,7 +60,7 @@ def offer_in_time(context: ResolveContext, facts: OfferFacts, offer: Offer, phas
     from_s, until_s = seconds_from(start, offer.available_from), seconds_from(start, offer.available_until, math.inf)
     _check_within_horizon(context, from_s, f"{path}.available_from")
     if until_s <= from_s:
-        context.add_problem(f"{path}.available_until", Message.of("resolve.lies_before_first_delivery_put").text())
+        context.add_problem(f"{path}.available_until", Message.of("resolve.before_first_delivery").text())
     names = [phase.name for phase in phases]
     _check_phases(context, offer.price_by_phase, names, f"{path}.price_by_phase")
     _check_phases(context, offer.supply_by_phase, names, f"{path}.supply_by_phase")
@@ -102,7 +102,7 @@ def site_from_s(context: ResolveContext, site: Site, path: str) -> float:
     if begins and site.electricity is not None:
         context.add_problem(
             f"{path}.available_from",
-            Message.of("resolve.cannot_be_combined_with_electricity").text(),
+            Message.of("resolve.phased_power_beside_electricity").text(),
         )
     return begins
 
@@ -126,7 +126,7 @@ def power_in_time(context: ResolveContext, site: Site, path: str, phases: Sequen
     if names[0] in site.power_by_phase and site.power is not None:
         context.add_problem(
             f"{path}.power",
-            Message.of("resolve.never_holds_beside_power_by", phase=names[0]).text(),
+            Message.of("resolve.power_beside_first_phase", phase=names[0]).text(),
         )
     stated = tuple(site.power_by_phase.get(name) for name in names)
     ever = [limit for limit in stated if limit is not None] + ([steady] if stated[0] is None else [])
@@ -156,7 +156,7 @@ def _demand_factors(context: ResolveContext, demand: Demand, path: str, phases: 
 def _check_within_horizon(context: ResolveContext, moment_s: float, path: str) -> None:
     years = context.spec.horizon.years
     if moment_s >= years * YEAR_S:
-        message = Message.of("resolve.lies_after_horizon_of_years", years=years).text()
+        message = Message.of("resolve.after_horizon", years=years).text()
         context.add_problem(path, message)
 
 
@@ -167,8 +167,8 @@ def _check_phases(context: ResolveContext, by_phase: Collection[str], names: Col
             continue
         if names:
             message = Message.of(
-                "resolve.unknown_phase_known_here", close=close_matches(name, names), known=", ".join(names)
+                "resolve.unknown_phase", close=close_matches(name, names), known=", ".join(names)
             ).text()
         else:
-            message = Message.of("resolve.spec_has_no_phases_add").text()
+            message = Message.of("resolve.phases_missing").text()
         context.add_problem(f"{path}.{name}", message)

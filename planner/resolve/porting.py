@@ -55,9 +55,7 @@ def _of_families(
         _check_family(context, entry, path, families)
         for architecture in _architectures(context, entry, path, runs):
             if (architecture, entry.family) in found:
-                message = Message.of(
-                    "resolve.on_is_above_already_remove", name=architecture, family=entry.family
-                ).text()
+                message = Message.of("resolve.porting_twice", name=architecture, family=entry.family).text()
                 context.add_problem(path, message)
                 continue
             cost = context.convert(entry.amount, path=f"{path}.cost")
@@ -72,7 +70,7 @@ def _check_family(context: ResolveContext, entry: Porting, path: str, families: 
         close, known = close_matches(entry.family, families), ", ".join(families)
         context.add_problem(
             f"{path}.family",
-            Message.of("resolve.no_system_on_offer_has", family=entry.family, close=close, known=known).text(),
+            Message.of("resolve.unknown_family", family=entry.family, close=close, known=known).text(),
         )
 
 
@@ -88,7 +86,7 @@ def _architectures(context: ResolveContext, entry: Porting, path: str, runs: Map
         known = ", ".join(sorted(running))
         context.add_problem(
             f"{path}.architecture",
-            Message.of("resolve.no_workload_runs_remove_it", name=entry.architecture, known=known).text(),
+            Message.of("resolve.architecture_unused", name=entry.architecture, known=known).text(),
         )
         return []
     return [record.name]

@@ -43,10 +43,10 @@ def members_of(
     if own.runs not in names:
         context.add_problem(
             f"{own.path}.architecture",
-            Message.of("resolve.has_no_score_among_alternatives", name=own.runs).text(),
+            Message.of("resolve.score_missing", name=own.runs).text(),
         )
     if twice := next((i for i, name in enumerate(names) if name in names[:i]), None):
-        context.add_problem(places[twice], Message.of("resolve.occurs_twice_give_one_score", name=names[twice]).text())
+        context.add_problem(places[twice], Message.of("resolve.score_twice", name=names[twice]).text())
     members: dict[str, ServingFacts] = {}
     for record, place in zip(records, places, strict=True):
         try:
@@ -68,7 +68,7 @@ def members_of(
     if clash := next((each.name for each in members.values() if each.name in taken), None):
         context.add_problem(
             f"{own.path}.name",
-            Message.of("resolve.is_name_of_another_workload", name=clash).text(),
+            Message.of("resolve.workload_name_taken", name=clash).text(),
         )
     scores = {name: alternative.quality for name, alternative in zip(names, alternatives, strict=True)}
     called = {architecture: each.name for architecture, each in members.items()}

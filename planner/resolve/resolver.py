@@ -148,7 +148,7 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
         bytes_per_token=ledger.default(
             "text_bytes_per_token",
             "traffic.bytes_per_token",
-            Message.of("resolve.bytes_of_text_per_token").text(),
+            Message.of("resolve.bytes_per_token").text(),
             ("egress", "*", "*"),
         ),
         constants=model_constants(
@@ -235,10 +235,10 @@ def _check_objective(context: ResolveContext) -> None:
     names = [workload.name for workload in context.spec.workloads if isinstance(workload, Serving)]
     if asked.workload is not None and asked.workload not in names:
         close = close_matches(asked.workload, names)
-        message = Message.of("resolve.unknown_serving_workload_state_one", name=asked.workload, close=close).text()
+        message = Message.of("resolve.unknown_serving_workload", name=asked.workload, close=close).text()
         context.add_problem("objective.workload", message)
     elif asked.maximise is not None and not names:
-        message = Message.of("resolve.spec_has_no_serving_workload").text()
+        message = Message.of("resolve.throughput_of_nothing").text()
         context.add_problem("objective.maximise", message)
 
 
@@ -248,7 +248,7 @@ def _check_price_levels(context: ResolveContext) -> None:
     if prices is not None and prices.moved and robust is not None and robust.prices:
         context.add_problem(
             "prices",
-            Message.of("resolve.says_which_figures_count_while").text(),
+            Message.of("resolve.price_levels_beside_robust").text(),
         )
 
 
@@ -273,11 +273,11 @@ def _check_redundancy(context: ResolveContext) -> None:
     for i in _with_spares(spec):
         path = f"workloads[{i}].redundancy"
         if spec.solver.replicas == "divisible":
-            context.add_problem(path, Message.of("resolve.n_1_needs_whole_replicas").text())
+            context.add_problem(path, Message.of("resolve.spare_needs_whole_replicas").text())
         if spec.robust is not None:
             context.add_problem(
                 path,
-                Message.of("resolve.n_1_cannot_be_combined").text(),
+                Message.of("resolve.spare_beside_robust").text(),
             )
 
 
@@ -285,10 +285,10 @@ def _check_robust(context: ResolveContext) -> None:
     """Check that a robust plan is asked for of what scenarios are known of."""
     robust = context.spec.robust
     if robust is not None and context.spec.solver.whole:
-        message = Message.of("resolve.whole_cannot_be_combined_with").text()
+        message = Message.of("resolve.whole_beside_robust").text()
         context.add_problem("solver.replicas", message)
     if robust is not None and robust.measure == "cvar" and context.spec.objective.minimise != "cost":
-        message = Message.of("resolve.cvar_weighs_costs_write_chance").text()
+        message = Message.of("resolve.cvar_without_cost").text()
         context.add_problem("robust.measure", message)
 
 
@@ -300,7 +300,7 @@ def _licences(context: ResolveContext) -> list[str]:
         if kind is None:
             close = close_matches(name, [*catalog.names("chips"), *catalog.names("systems")])
             context.add_problem(
-                f"limits.licences[{i}]", Message.of("resolve.unknown_chip_or_system", name=name, close=close).text()
+                f"limits.licences[{i}]", Message.of("resolve.unknown_licence", name=name, close=close).text()
             )
         else:
             found.append(catalog.get(kind, name).name)

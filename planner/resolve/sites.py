@@ -112,7 +112,7 @@ def _pue(context: ResolveContext, place: SitePlace) -> float:
     pue = place.site.pue if place.site.pue is not None else context.ledger.optional("regions", here, "pue")
     if pue is not None:
         return pue
-    reason = Message.of("resolve.no_pue_is_published_for").text()
+    reason = Message.of("resolve.pue_unpublished").text()
     return context.ledger.default("pue_default", f"{place.path}.pue", reason, ("energy", here, "*"))
 
 
@@ -132,7 +132,7 @@ def _building_cost(context: ResolveContext, region: str, path: str) -> float:
     ledger, scope, where = context.ledger, ("facility", region, "*"), f"{path}.construction_cost"
     if ledger.catalog.get("regions", region).get("construction_cost") is None:
         figure = ledger.figure("defaults", "facility_cost", "value")
-        reason = Message.of("resolve.no_construction_cost_is_published").text()
+        reason = Message.of("resolve.construction_unpublished").text()
     else:
         figure, reason = ledger.figure("regions", region, "construction_cost"), ""
     stated, year = last_month(figure.date), int(ledger.catalog.get("defaults", "facility_cost_year").value("value"))

@@ -47,7 +47,7 @@ def systems_on_offer(context: ResolveContext, offers: Iterable[OfferFacts]) -> d
 def assume_unmeasured_families(ledger: Ledger, systems: Mapping[str, SystemFacts]) -> None:
     """Book the training efficiency of chip families without a measured run: that of other families, an assumption."""
     for family in {system.family for system in systems.values()} - set(GEMM_FAMILIES):
-        reason = Message.of("resolve.no_training_run_on_this").text()
+        reason = Message.of("resolve.family_unmeasured").text()
         other = ledger.value("constants", "training.generation_other", "value")
         ledger.assume(f"training.generation_{family or 'unknown'}", other, "1", reason)
 
@@ -74,7 +74,7 @@ def _whole_facts(record: Record, ledger: Ledger) -> SystemFacts:
     if power is None:
         factor = ledger.value("defaults", "node_power_factor", "value")
         power = factor * chips * ledger.value("chips", chip.name, "tdp_w")
-        reason = Message.of("resolve.no_power_is_published_for", factor=f"{factor:g}", count=chips).text()
+        reason = Message.of("resolve.power_from_tdp", factor=f"{factor:g}", count=chips).text()
         ledger.assume(f"systems/{name}/power_w", power, "W", reason, ("energy", "*", name), ("facility", "*", name))
     nic = ledger.optional("systems", name, "nic_bytes_per_s")
     if nic is None:
@@ -82,14 +82,14 @@ def _whole_facts(record: Record, ledger: Ledger) -> SystemFacts:
             f"systems/{name}/nic_bytes_per_s",
             0.0,
             "byte/s",
-            Message.of("resolve.no_network_out_of_this").text(),
+            Message.of("resolve.no_scale_out").text(),
         )
     if not scaleup and chips > 1:
         ledger.assume(
             f"systems/{name}/scaleup_bytes_per_s",
             0.0,
             "byte/s",
-            Message.of("resolve.no_link_between_its_chips").text(),
+            Message.of("resolve.no_scale_up").text(),
         )
     link, host = ledger.optional("chips", chip.name, "host_bytes_per_s"), ledger.optional("systems", name, "host_bytes")
     crowding = None
@@ -132,7 +132,7 @@ def _idle_share(record: Record, ledger: Ledger) -> float:
     if own is not None and (own.kind == "override" or usual.kind != "override"):
         return ledger.value("systems", record.name, "idle_fraction")
     path = f"systems/{record.name}/idle_power_fraction"
-    reason = Message.of("resolve.idle_power_as_share_of").text()
+    reason = Message.of("resolve.idle_share").text()
     return ledger.default("idle_power_fraction", path, reason, ("energy", "*", record.name))
 
 
@@ -141,7 +141,7 @@ def _embodied_kg(chip: str, system: str, ledger: Ledger) -> float:
     known = ledger.optional("chips", chip, "embodied_carbon_kg")
     if known is not None:
         return known
-    reason = Message.of("resolve.no_embodied_carbon_is_published").text()
+    reason = Message.of("resolve.embodied_carbon_unpublished").text()
     return ledger.default(
         "embodied_carbon_per_chip", f"chips/{chip}/embodied_carbon_kg", reason, ("embodied", "*", system)
     )
@@ -219,7 +219,7 @@ def least_term_s(context: ResolveContext, system: str, how: str, sites: Sequence
         path,
         figure.printed,
         figure.unit,
-        Message.of("resolve.term_of_catalog_s_price").text(),
+        Message.of("resolve.term_of_price").text(),
         (EARLY_EXIT, "*", system),
     )
     return figure.number
@@ -231,7 +231,7 @@ def early_exit_fee(context: ResolveContext, path: str, system: str, term_s: floa
         return 0.0
     scope = EARLY_EXIT, "*", system
     return context.ledger.default(
-        "exit_fee", f"{path}.exit_fee", Message.of("resolve.what_is_left_of_commitment").text(), scope
+        "exit_fee", f"{path}.exit_fee", Message.of("resolve.rest_of_commitment").text(), scope
     )
 
 

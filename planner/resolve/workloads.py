@@ -59,21 +59,21 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
         if isinstance(workload, Reinforcement):
             workload, extra = _learning(context, workload, path)
         if isinstance(workload, Serving) and workload.session is not None and context.spec.robust is not None:
-            context.add_problem(f"{path}.session", Message.of("resolve.robust_plans_do_not_hold_sessions").text())
+            context.add_problem(f"{path}.session", Message.of("resolve.sessions_beside_robust").text())
         if isinstance(workload, Serving) and workload.demand.sessions is not None:
             context.add_problem(
                 f"{path}.demand.sessions",
-                Message.of("resolve.only_plans_find_rate_at").text(),
+                Message.of("resolve.sessions_without_rate").text(),
             )
         if isinstance(workload, Serving) and workload.redundancy == NPLUS1 and context.spec.packing.free:
             context.add_problem(
                 "packing.free",
-                Message.of("resolve.has_spare_systems_of_its", system=workload.name).text(),
+                Message.of("resolve.spares_twice", system=workload.name).text(),
             )
         if isinstance(workload, Serving) and workload.classes is not None and context.spec.robust is not None:
             context.add_problem(
                 f"{path}.classes",
-                Message.of("resolve.robust_plans_do_not_hold_classes").text(),
+                Message.of("resolve.classes_beside_robust").text(),
             )
         if not isinstance(workload, Serving):
             _check_deadline(context, workload, path)
@@ -126,7 +126,7 @@ def _learning(
         record = None if name is None else context.find("architectures", name, f"{path}.{key}")
         found[key] = None if record is None else shape_of(record, context.ledger)
     if context.spec.robust is not None:
-        context.add_problem(path, Message.of("resolve.robust_plans_do_not_hold").text())
+        context.add_problem(path, Message.of("resolve.learning_beside_robust").text())
     if "deadline" not in workload.model_fields_set:
         workload = workload.model_copy(update={"deadline": context.spec.horizon.years * YEAR_S})
     return workload, found
@@ -145,11 +145,11 @@ def _slot_price(context: ResolveContext, workload: Reinforcement, path: str) -> 
 def _check_deadline(context: ResolveContext, workload: Training | Reinforcement, path: str) -> None:
     years = context.spec.horizon.years
     if workload.deadline > years * YEAR_S:
-        context.add_problem(f"{path}.deadline", Message.of("resolve.lies_after_horizon_of_years", years=years).text())
+        context.add_problem(f"{path}.deadline", Message.of("resolve.after_horizon", years=years).text())
     if workload.priority is not None and (context.spec.robust is not None or context.spec.objective.maximise):
         context.add_problem(
             f"{path}.priority",
-            Message.of("resolve.jobs_wait_by_priority_in").text(),
+            Message.of("resolve.priority_unfit").text(),
         )
 
 
@@ -217,13 +217,13 @@ def _serving(
     ]
     for side in ("input_cv", "output_cv"):
         if side not in workload.lengths.model_fields_set:
-            reason = Message.of("resolve.spread_of_lengths_not_stated").text()
+            reason = Message.of("resolve.length_spread").text()
             context.ledger.assume(f"{path}.lengths.{side}", getattr(workload.lengths, side), "1", reason)
     for i, tier in enumerate(workload.cache.tiers if workload.cache else []):
         if tier.price is not None:
             context.add_problem(
                 f"{path}.cache.tiers[{i}].price",
-                Message.of("resolve.counts_in_estimate_only_remove").text(),
+                Message.of("resolve.estimate_only").text(),
             )
     weights_from = origins[0].name
     if workload.weights_from is not None:

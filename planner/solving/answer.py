@@ -353,7 +353,7 @@ def _without_plan(asked: Asked, form: Formulation, solution: Solution, within: O
             waiting = postponed(asked.document, asked.overlays, asked.options, asked.until)
             if waiting is not None:
                 return _answer_without_the_late(waiting, asked)
-        asked.say(Message.of("solving.no_plan_meets_all_limits").text())
+        asked.say(Message.of("solving.no_plan").text())
         reach = [] if nothing else demand_within_reach(problem, form, asked.options_left)
         diagnosis = _diagnosed(asked, solution, nothing, is_small(form.data))
         if diagnosis is not None and not diagnosis["conflict"] and not reasons:

@@ -26,10 +26,10 @@ from solvers.decomposition.coverage import pays_off
 from solvers.interface import Options
 from solvers.solution import Solution
 
-TIME_NOTE = Message.of("limit.not_priced_linear_programs_around").text()
-SIZE_NOTE = Message.of("limit.not_priced_linear_program_around").text()
-HOURS_NOTE = Message.of("limit.fleet_held_not_priced_because").text()
-NONE_FITS = Message.of("limit.no_other_system_could_be").text()
+TIME_NOTE = Message.of("limit.not_priced_time").text()
+SIZE_NOTE = Message.of("limit.not_priced_size").text()
+HOURS_NOTE = Message.of("limit.not_priced_moving_jobs").text()
+NONE_FITS = Message.of("limit.no_system_to_add").text()
 
 ByLimit = dict[tuple[str, str | None], float]  # by path and name, as in `planner.interpret.marginal_values`
 

@@ -18,7 +18,7 @@ from planner.report.words import share_words
 from solvers.solution import Solution
 
 MARGIN_TOL = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs
-ALL_IN_USE = Message.of("runner_up.all_systems_that_are_offered").text()
+ALL_IN_USE = Message.of("runner_up.all_in_use").text()
 
 Way = tuple[str, str, str]  # site, system, how
 

@@ -291,7 +291,7 @@ def fleet_change(before: Fleet, after: Fleet) -> str:
             change[system, how] = change.get((system, how), 0) + sign * count
     changed = sorted(((n, key) for key, n in change.items() if n), key=lambda item: (-abs(item[0]), item[1]))
     if not changed and before != after:
-        return Message.of("solving.same_systems_at_other_sites").text()
+        return Message.of("solving.same_systems_elsewhere").text()
     return ", ".join(
         f"{n:+,d} tokens/s of {system}" if how == API else f"{n:+d} {system} ({how.replace('_', ' ')})"
         for n, (system, how) in changed

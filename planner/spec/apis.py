@@ -42,5 +42,5 @@ class Api(Assurance):
     @model_validator(mode="after")
     def _priced(self) -> Api:
         if not {"input", "output"} & self.model_fields_set:
-            raise ValueError(Message.of("spec.expected_input_output_or_both").text())
+            raise ValueError(Message.of("spec.priced_tokens_expected").text())
         return self

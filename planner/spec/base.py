@@ -73,15 +73,13 @@ def _problem(item: Mapping[str, Any], model: type[BaseModel]) -> Issue:
         return Issue(
             path_text(location),
             Message.of(
-                "spec.unknown_key_known_here", close=close_matches(str(location[-1]), known), known=", ".join(known)
+                "spec.unknown_key", close=close_matches(str(location[-1]), known), known=", ".join(known)
             ).text(),
         )
     if kind == "missing":
-        return Issue(path_text(location), Message.of("spec.is_missing_add_it").text())
+        return Issue(path_text(location), Message.of("spec.missing").text())
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return Issue(
-            path_text([*location, "kind"]), Message.of("spec.expected_serving_training_or_reinforcement").text()
-        )
+        return Issue(path_text([*location, "kind"]), Message.of("spec.kind_expected").text())
     if kind == "value_error":
         return Issue(path_text(location), words_of(item["ctx"]["error"]))
     return Issue(path_text(location), _expected(item).text())

@@ -19,7 +19,7 @@ from planner.ways_in.named import with_hub_models
 Edits = tuple[tuple[str, Any], ...]  # (path such as sites[0].power, value); None to take the value away
 MOST_DIGITS = 9  # digits of a position in a list
 MOST_LEVELS = 60
-TOO_DEEP = Message.of("spec.nested_too_deeply_spec_needs").text()
+TOO_DEEP = Message.of("spec.too_deep").text()
 EXAMPLE = '{"name": ..., "workloads": [...], "sites": [...]}'
 
 
@@ -31,9 +31,9 @@ def read_document(text: str | bytes) -> dict[str, Any]:
         document = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats)
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
-        raise SpecError([Issue("", Message.of("spec.text_is_not_utf_8", place=error.start + 1).text())]) from None
+        raise SpecError([Issue("", Message.of("spec.not_unicode", place=error.start + 1).text())]) from None
     except UnicodeEncodeError:
-        raise SpecError([Issue("", Message.of("spec.text_holds_half_of_character").text())]) from None
+        raise SpecError([Issue("", Message.of("spec.half_character").text())]) from None
     except json.JSONDecodeError as error:
         raise SpecError(
             [
@@ -54,11 +54,9 @@ def read_document(text: str | bytes) -> dict[str, Any]:
     except _Refused as error:
         raise SpecError([Issue("", words_of(error))]) from None
     except ValueError:  # Python refuses to read whole numbers of thousands of digits
-        raise SpecError([Issue("", Message.of("spec.number_has_too_many_digits").text())]) from None
+        raise SpecError([Issue("", Message.of("spec.too_many_digits").text())]) from None
     if not isinstance(document, dict):
-        raise SpecError(
-            [Issue("", Message.of("spec.expected_json_object_got", example=EXAMPLE, given=shown(document)).text())]
-        )
+        raise SpecError([Issue("", Message.of("spec.object_expected", example=EXAMPLE, given=shown(document)).text())])
     if _is_deep(document):
         raise SpecError([Issue("", TOO_DEEP)])
     return document
@@ -91,13 +89,13 @@ class _Refused(ValueError):
 
 
 def _no_constant(name: str) -> float:
-    raise _Refused(Message.of("spec.is_not_number_that_spec", number=name).text())
+    raise _Refused(Message.of("spec.not_finite", number=name).text())
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise _Refused(Message.of("spec.is_too_large_for_number", number=text[:40]).text())
+        raise _Refused(Message.of("spec.too_large", number=text[:40]).text())
     return value
 
 
@@ -105,7 +103,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise _Refused(Message.of("spec.key_occurs_twice_in_one", key=shown(key)).text())
+            raise _Refused(Message.of("spec.key_twice", key=shown(key)).text())
         result[key] = value
     return result
 
@@ -162,7 +160,7 @@ def assign(document: dict[str, Any], assignment: str) -> None:
     path, equals, text = assignment.partition("=")
     parts = as_written(document, path_parts(path))
     if not equals or not path:
-        raise SpecError([Issue("--set", Message.of("spec.expected_path_value_such_as", given=assignment).text())])
+        raise SpecError([Issue("--set", Message.of("spec.assignment_expected", given=assignment).text())])
     try:
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -172,10 +170,8 @@ def assign(document: dict[str, Any], assignment: str) -> None:
         try:
             place = place.setdefault(part, {}) if isinstance(place, dict) else place[part]
         except (IndexError, TypeError):
-            raise SpecError([Issue(f"--set {path}", Message.of("spec.there_is_no_in_spec", key=part).text())]) from None
+            raise SpecError([Issue(f"--set {path}", Message.of("spec.no_such_path", key=part).text())]) from None
     try:
         place[parts[-1]] = value
     except (IndexError, TypeError):
-        raise SpecError(
-            [Issue(f"--set {path}", Message.of("spec.cannot_be_set_there", key=parts[-1]).text())]
-        ) from None
+        raise SpecError([Issue(f"--set {path}", Message.of("spec.not_settable", key=parts[-1]).text())]) from None

@@ -41,9 +41,9 @@ def _falling(points: list[ResidualPoint]) -> list[ResidualPoint]:
     """Check that ages rise and values do not. Raises ValueError otherwise."""
     for before, after in pairwise(points):
         if after.age <= before.age:
-            raise ValueError(Message.of("spec.expected_each_age_once_in").text())
+            raise ValueError(Message.of("spec.ages_in_order").text())
         if after.fraction > before.fraction:
-            raise ValueError(Message.of("spec.expected_values_that_fall_with").text())
+            raise ValueError(Message.of("spec.values_fall_with_age").text())
     return points
 
 
@@ -129,7 +129,7 @@ class OwnedSystems(Block):
     def _leased(self) -> OwnedSystems:
         for key in ("resale", "book_value"):
             if self.lease_end is not None and getattr(self, key) is not None:
-                raise ValueError(Message.of("spec.belongs_to_what_is_owned", key=key).text())
+                raise ValueError(Message.of("spec.lease_not_sold", key=key).text())
         return self
 
 

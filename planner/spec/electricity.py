@@ -134,9 +134,9 @@ class PowerPurchase(Block):
         if self.kind == "financial" and self.sale_fee is not None:
             raise ValueError(Message.of("electricity.financial_has_no_surplus").text())
         if self.least is not None and self.least > self.capacity:
-            raise ValueError(Message.of("spec.least_is_more_than_capacity").text())
+            raise ValueError(Message.of("spec.least_above_capacity").text())
         if self.capacity_factor is not None and isinstance(self.profile, Profile):
-            raise ValueError(Message.of("spec.capacity_factor_belongs_to_solar").text())
+            raise ValueError(Message.of("spec.capacity_factor_of_file").text())
         return self
 
 
@@ -175,7 +175,7 @@ class Electricity(Block):
     def _names(self) -> Electricity:
         names = [contract.name for contract in self.ppa]
         if len(set(names)) < len(names):
-            raise ValueError(Message.of("spec.ppa_name_occurs_twice_names").text())
+            raise ValueError(Message.of("spec.contract_name_twice").text())
         return self
 
 

@@ -32,14 +32,12 @@ def fabric_name(value: Any) -> str:
     if not isinstance(value, str) or len(value) > MOST_CHARACTERS or not re.fullmatch(PATTERN, value):
         known = f'{", ".join(FABRIC_DESIGNS)}; trees also with the ports down per port up of a leaf, such as "fat-tree:2" or "fat-tree-2:1"'
         close = close_matches(value[:MOST_CHARACTERS], (*FABRIC_DESIGNS, *ALIASES)) if isinstance(value, str) else ""
-        raise ValueError(
-            Message.of("spec.expected_design_of_network_got", given=f"{shown(value)}{close}", known=known).text()
-        )
+        raise ValueError(Message.of("spec.design_expected", given=f"{shown(value)}{close}", known=known).text())
     kind, _, written = ALIASES.get(value, value).partition(":")
     below = written.partition("/")[2]
     ratio = Fraction(written or 1) if not below or int(below) else Fraction(0)
     if not 1 <= ratio <= LARGEST_RATIO:
-        raise ValueError(Message.of("spec.expected_from_1_to_ports", most=LARGEST_RATIO, given=shown(value)).text())
+        raise ValueError(Message.of("spec.ports_ratio_expected", most=LARGEST_RATIO, given=shown(value)).text())
     return kind if ratio == 1 else f"{kind}:{ratio}"
 
 

@@ -59,7 +59,7 @@ class Line(Block):
     @classmethod
     def _two(cls, between: list[str] | None) -> list[str] | None:
         if between is not None and between[0] == between[1]:
-            raise ValueError(Message.of("spec.expected_two_different_regions").text())
+            raise ValueError(Message.of("spec.regions_differ").text())
         return between
 
 

@@ -54,7 +54,7 @@ class HourlyTerms(Block):
         """Check that the terms belong to a rent by the hour. Raises ValueError otherwise."""
         stated = sorted(self.model_fields_set & set(HourlyTerms.model_fields))
         if how not in ("on_demand", "spot") and stated:
-            raise ValueError(Message.of("hourly.belongs_to_on_demand", key=stated[0]).text())
+            raise ValueError(Message.of("hourly.only_by_hour", key=stated[0]).text())
 
 
 class CommitmentTerms(Block):
@@ -71,7 +71,7 @@ class CommitmentTerms(Block):
         if how != "reserved" and stated:
             raise ValueError(Message.of("spec.only_for_reserved", key=stated[0]).text())
         if self.exit_fee is not None and self.term is None:
-            raise ValueError(Message.of("spec.exit_fee_needs_term").text())
+            raise ValueError(Message.of("spec.exit_fee_alone").text())
 
 
 class Offer(Assurance, SpotTerms, HourlyTerms, CommitmentTerms, OfferInTime):

@@ -81,7 +81,7 @@ class Quantity:
         if not (self.least <= number <= self.most or (self.zero and number == 0)):
             raise ValueError(
                 Message.of(
-                    "spec.quantity_out_of_range_or_zero" if self.zero else "spec.expected_in_range",
+                    "spec.quantity_or_zero_range" if self.zero else "spec.expected_in_range",
                     what=noun,
                     least=units.show(self.least, self.unit),
                     most=units.show(self.most, self.unit),

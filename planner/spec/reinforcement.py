@@ -73,7 +73,7 @@ class Tools(Block):
     @model_validator(mode="after")
     def _priced_slots_are_counted(self) -> Tools:
         if self.slot_price is not None and self.environments is None:
-            raise ValueError(Message.of("spec.slot_price_needs_environments").text())
+            raise ValueError(Message.of("spec.slot_price_alone").text())
         return self
 
 

@@ -209,7 +209,7 @@ def _of_parts(
     whole = {moment for moment in moments if not moment.minute}
     if not any(moment.minute and moment.replace(minute=0) in whole for moment in moments):
         odd = next(line for line, moment in zip(lines, moments) if moment.minute)
-        raise ValueError(Message.of("spec.line_expected_full_hour", line=odd).text())
+        raise ValueError(Message.of("spec.full_hour_expected", line=odd).text())
     start, hours, per_hour = averaged(moments, lines, _numbers(header, stamp, rows))
     return _series(content, start, hours, layout="", zone="", per_hour=per_hour, estimated=0.0)
 
@@ -247,13 +247,13 @@ def _rows(content: bytes) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(Message.of("spec.series_not_utf_8", place=error.start + 1).text()) from None
+        raise ValueError(Message.of("spec.series_not_unicode", place=error.start + 1).text()) from None
     reader = csv.reader(io.StringIO(text, newline=None))  # lines may end with CR, LF or both
     rows: list[tuple[int, dict[str, str]]] = []
     try:
         header = [name.strip() for name in next(reader, [])]
         if len(header) > MOST_COLUMNS:
-            raise ValueError(Message.of("spec.has_more_than_columns", count=MOST_COLUMNS).text())
+            raise ValueError(Message.of("spec.too_many_columns", count=MOST_COLUMNS).text())
         if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
             raise ValueError(Message.of("spec.series_without_commas").text())
         for number, name in enumerate(header, start=1):
@@ -286,7 +286,7 @@ def _moment(text: str, line: int) -> datetime:
     except (ValueError, OverflowError):
         raise ValueError(Message.of("spec.series_hour_malformed", line=line).text()) from None
     if moment.second or moment.microsecond:
-        raise ValueError(Message.of("spec.line_expected_full_hour", line=line).text())
+        raise ValueError(Message.of("spec.full_hour_expected", line=line).text())
     return moment
 
 

@@ -41,7 +41,7 @@ class SellingPrice(Block):
     @model_validator(mode="after")
     def _some(self) -> SellingPrice:
         if not self.model_fields_set:
-            raise ValueError(Message.of("spec.expected_input_output_or_both").text())
+            raise ValueError(Message.of("spec.priced_tokens_expected").text())
         return self
 
 
@@ -78,7 +78,7 @@ class Reuse(Block):
         if given not in ({"prefixes", "zipf"}, {"requests", "gap"}):
             raise ValueError(Message.of("spec.reuse_stated_two_ways").text())
         if self.prefixes is not None and self.prefixes < 1:
-            raise ValueError(Message.of("spec.expected_at_least_1_under").text())
+            raise ValueError(Message.of("spec.prefix_needed").text())
         return self
 
 
@@ -107,7 +107,7 @@ class PrefixSharing(Block):
     @classmethod
     def _known_router(cls, routing: object) -> object:
         if isinstance(routing, str) and routing not in ROUTERS:
-            raise ValueError(Message.of("spec.expected_random_even_load_or", routing=routing).text())
+            raise ValueError(Message.of("spec.routing_expected", routing=routing).text())
         return routing
 
     @field_validator("tiers")

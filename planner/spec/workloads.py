@@ -272,7 +272,7 @@ class Serving(Workload):
     def _shares(cls, origins: list[Origin]) -> list[Origin]:
         total = sum(origin.share for origin in origins)
         if abs(total - 1) > 1e-6:
-            raise ValueError(Message.of("spec.shares_add_up_to_they", total=f"{total:g}").text())
+            raise ValueError(Message.of("spec.shares_sum", total=f"{total:g}").text())
         return origins
 
     @field_validator("classes")

@@ -210,7 +210,7 @@ def _of_long_runs(problem: ResolvedSpec) -> list[Capability]:
     return [
         Capability(
             RESUMING,
-            Message.of("studies.restarted_by_hand_after", time=show(BY_HAND_S, "s")).text(),
+            Message.of("studies.restarted_by_hand", time=show(BY_HAND_S, "s")).text(),
             restart_s=max(BY_HAND_S - facts.recovery_s, 0.0),
         ),
         Capability(
@@ -226,7 +226,7 @@ def _of_long_runs(problem: ResolvedSpec) -> list[Capability]:
         ),
         Capability(
             STORAGE,
-            Message.of(f"studies.storage_at_per_chip{'_limited' if limited else ''}", rate=slow).text(),
+            Message.of(f"studies.storage_per_chip{'_limited' if limited else ''}", rate=slow).text(),
             tuple(
                 (f"{site.path}.storage_bandwidth", show(site.storage_bytes_per_s / SLOWER_STORAGE, "byte/s"))
                 for site in limited

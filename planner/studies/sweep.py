@@ -67,7 +67,7 @@ def _check(document: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> 
         try:
             edited(document, ((path, each[0]),))
         except (LookupError, TypeError):
-            words = Message.of("spec.there_is_no_in_spec", key=str(path_parts(path)[-1])).text()
+            words = Message.of("spec.no_such_path", key=str(path_parts(path)[-1])).text()
             problems.append(Issue(path, words))
     if problems:
         raise SpecError(problems)

@@ -156,4 +156,4 @@ def _check_slo(plan: CheckedPlan, path: str, row: Row) -> None:
             plan.equal(f"{place}.slack_s", stated["slack_s"], stated["limit_s"] - stated["predicted_s"])
             plan.at_most(place, worst, limit.seconds, f"{limit.metric} {limit.percentile}")
         elif (stated["slack_s"] is None) is not (worst is None):
-            plan.say(f"{place}.slack_s", "verify.null_where_nothing_is_served")
+            plan.say(f"{place}.slack_s", "verify.null_if_unserved")

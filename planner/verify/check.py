@@ -129,7 +129,7 @@ def _check_spread(plan: CheckedPlan) -> None:
         plan.spread = SpreadCheck(plan.problem, plan.document, plan)
         plan.spread.run()
     elif "spread" in plan.document:
-        plan.say("spread", "verify.no_workload_asks_for_one")
+        plan.say("spread", "verify.none_asks")
 
 
 def _check_phases(plan: CheckedPlan) -> None:
@@ -144,14 +144,14 @@ def _check_failures(plan: CheckedPlan) -> None:
     if any(w.spec.spread is not None and w.spec.spread.survive for w in plan.serving.values()):
         FailoverCheck(plan).run()
     elif "failures" in plan.document:
-        plan.say("failures", "verify.no_workload_must_survive_one")
+        plan.say("failures", "verify.none_survives")
 
 
 def _check_quality(plan: CheckedPlan) -> None:
     if plan.problem.quality:
         QualityCheck(plan.problem, plan.document, plan).run()
     elif "quality" in plan.document:
-        plan.say("quality", "verify.no_workload_has_a_floor")
+        plan.say("quality", "verify.no_quality_floor")
 
 
 CHECKS: tuple[tuple[str, Callable[[CheckedPlan], None]], ...] = (

@@ -23,7 +23,7 @@ def check_schedule(plan: CheckedPlan) -> None:
         name for name, site in plan.sites.items() if site.electricity is not None
     }
     if seen != {(site, t) for site in used for t in range(calendar.slots)}:
-        plan.say("schedule", "verify.row_for_each_site_and_slot")
+        plan.say("schedule", "verify.row_for_site_and_slot")
     plan.hours = {(site, t): row for site in plan.sites for t, row in enumerate(_hours(plan, site))}
     for i, row in enumerate(plan.document["schedule"]):
         decided = ["active", "resident", *(OF_A_METER if plan.sites[row["site"]].electricity is not None else ())]

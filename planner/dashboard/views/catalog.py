@@ -174,7 +174,7 @@ def _calibration(work: Work, document: dict[str, Any], t: Words) -> None:
     try:
         texts = [[file.name, file.getvalue().decode("utf-8-sig")] for file in files]
     except UnicodeDecodeError:
-        st.error(page(t.phrase(Message.of("dashboard.text_not_utf_8").text())))
+        st.error(page(t.phrase(Message.of("dashboard.text_not_unicode").text())))
         return
     cells = {name: text.strip() for name, text in stated.items() if text.strip()}
     study = explore.draw_study(work, CALIBRATE, document, {"files": texts, "cells": cells}, None, t)

@@ -264,7 +264,7 @@ def _cell(facts: CaseFacts, points: Points, load: Load, rows: Any, tp: int, pp: 
         least = np.broadcast_to(np.asarray(points.point.memory_bytes, float), points.fits.shape)[rows].min()
         usable = engine_constants(facts.serving, facts.system, facts.constants.serving).usable_memory
         words = Message.of(
-            "estimate.memory_at_least_gb_of",
+            "estimate.memory_lacking",
             least=f"{least / GIGA:.1f}",
             most=f"{usable * facts.system.hbm_bytes / GIGA:.1f}",
         ).text()
@@ -272,11 +272,7 @@ def _cell(facts: CaseFacts, points: Points, load: Load, rows: Any, tp: int, pp: 
     total = np.asarray(points.point.requests_per_s) * points.copies[:, None]
     able = points.meets[rows] if load.kind == MAX else points.fits[rows] & _carries(points, rows, total, load)
     if not able.any():
-        words = (
-            Message.of("estimate.misses_latency_limits_at_every").text()
-            if load.kind == MAX
-            else Message.of("estimate.does_not_carry_load").text()
-        )
+        words = Message.of("estimate.too_slow").text() if load.kind == MAX else Message.of("estimate.over_load").text()
         return {**none, "why_not": words}
     if load.kind == MAX:
         best = int(np.argmax(np.where(able, total[rows], -np.inf)))
@@ -289,7 +285,7 @@ def _cell(facts: CaseFacts, points: Points, load: Load, rows: Any, tp: int, pp: 
         "tokens_per_s_per_chip": float(points.tokens_per_s_per_chip[row, j]),
         "layout": layout_words(layout_of(points.layouts, row)),
         "batch": float(points.batches[row, j]),
-        "why_not": "" if points.meets[row, j] else Message.of("dropped.misses_latency_limits").text(),
+        "why_not": "" if points.meets[row, j] else Message.of("dropped.too_slow").text(),
     }
 
 
@@ -304,9 +300,9 @@ def _carries(points: Points, rows: Any, total: Floats, load: Load) -> Bools:
 def _why_not(facts: CaseFacts, tp: int, pp: int) -> str:
     """Say why no layout of these sizes was evaluated."""
     if tp * pp > facts.case.chips:
-        return Message.of("estimate.tp_x_pp_is_more", chips=facts.case.chips).text()
+        return Message.of("estimate.stage_over_chips", chips=facts.case.chips).text()
     one = np.array([1])
     layout = ServingLayouts(tp=np.array([tp]), pp=np.array([pp]), dp=one, ep=one)
     rules = broken_rules(facts.architecture, facts.system, layout, facts.scaleout.bytes_per_s > 0)
     broken = [words for words, breaks in rules.items() if np.any(breaks)]
-    return broken[0] if broken else Message.of("estimate.needs_more_chips_than_case").text()
+    return broken[0] if broken else Message.of("estimate.over_chips").text()

@@ -25,8 +25,8 @@ from planner.spec.workloads import Training
 Document = dict[str, Any]
 PEAK, AGAIN, BELOW = (
     Message.of("estimate.flops_at_peak").text(),
-    Message.of("estimate.recomputed_flops_at_peak").text(),
-    Message.of("estimate.arithmetic_below_its_peak").text(),
+    Message.of("estimate.recomputation").text(),
+    Message.of("estimate.arithmetic_loss").text(),
 )
 COMPUTED = ("compute", "attention")
 LEAST_S = 1e-9  # time of a cause that is listed
@@ -106,7 +106,7 @@ def _waterfall(facts: CaseFacts, found: LayoutSearch) -> list[Document]:
         **{name: part for name, part in parts.items() if name not in COMPUTED},
     }
     if speed < 1.0:
-        causes[Message.of("estimate.power_cap_all_of_it").text()] = seconds / speed - seconds
+        causes[Message.of("estimate.power_cap_words").text()] = seconds / speed - seconds
     rows, reached = [], 0.0
     for cause, added in causes.items():
         reached += added
@@ -166,16 +166,16 @@ def _why_not(facts: CaseFacts, setup: TrainingSetup, legal: Layouts, tp: int, pp
     if len(legal):
         carried = legal.take(carries(setup, legal))
         if not len(carried):
-            return Message.of("estimate.network_does_not_connect_its").text()
+            return Message.of("estimate.groups_not_connected").text()
         needed: Floats = memory_needed(setup, carried)
         return Message.of(
-            "estimate.memory_at_least_gb_of",
+            "estimate.memory_lacking",
             least=f"{needed.min() / GIGA:.1f}",
             most=f"{facts.system.hbm_bytes / GIGA:.1f}",
         ).text()
     chips = facts.case.chips
     if chips % (tp * pp):
-        return Message.of("estimate.tp_x_pp_does_not", chips=chips).text()
+        return Message.of("estimate.stage_not_dividing", chips=chips).text()
     rules = legal_rules(
         facts.architecture, Layouts.of(tp=tp, pp=pp, dp=chips // (tp * pp)), global_batch_sequences=facts.job.batch_sequences,
         sequence_tokens=facts.job.spec.sequence_tokens, scaleup_chips=facts.system.scaleup_chips,
@@ -184,7 +184,7 @@ def _why_not(facts: CaseFacts, setup: TrainingSetup, legal: Layouts, tp: int, pp
     return (
         Message.of("estimate.against_rule", rule=broken[0]).text()
         if broken
-        else Message.of("estimate.no_layout_with_these_sizes").text()
+        else Message.of("estimate.no_legal_layout").text()
     )
 
 

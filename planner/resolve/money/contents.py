@@ -87,7 +87,7 @@ def _delivery(
     if twice := [part for part in PARTS if part in also and held[part] == INCLUDED]:
         message = Message.of("electricity.part_twice", parts=" and ".join(twice), site=region.name).text()
         raise SpecError([Issue(f"{path}.contents", message)])
-    reason = Message.of("resolve.on_top_of_market_price", source=figure.note).text()
+    reason = Message.of("resolve.added_to_market_price", source=figure.note).text()
     context.ledger.assume(f"{path}.delivery", figure.printed, figure.unit, reason, scope)
     return context.price(figure), also
 
@@ -115,7 +115,7 @@ def _levies(
     if held["levies"] != SEPARATE or "levies" in also or region.get("electricity_levies") is None:
         return 0.0, set()
     figure = context.ledger.figure("regions", region.name, "electricity_levies")
-    reason = Message.of("resolve.on_top_of_market_price", source=figure.note).text()
+    reason = Message.of("resolve.added_to_market_price", source=figure.note).text()
     context.ledger.assume(place, figure.printed, figure.unit, reason, scope)
     return context.price(figure), {"levies"}
 

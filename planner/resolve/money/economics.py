@@ -23,7 +23,7 @@ RISING = {
     "maintenance": ("maintenance",),
 }
 AGES_YEARS = (1, 2, 3, 4, 5)  # ages at which the catalog knows the residual value
-REASON = Message.of("resolve.share_of_purchase_price_that").text()
+REASON = Message.of("resolve.residual_share").text()
 
 
 def resolve_economics(context: ResolveContext) -> Economics:
@@ -34,11 +34,9 @@ def resolve_economics(context: ResolveContext) -> Economics:
     rate = horizon.discount_rate
     if rate is None:
         rate = ledger.default("discount_rate", "horizon.discount_rate", NOT_STATED, systems, fabric, facility, *yearly)
-    life_s = ledger.default(
-        "system_life_s", "systems.life", Message.of("resolve.service_life_of_systems_and").text(), systems, fabric
-    )
+    life_s = ledger.default("system_life_s", "systems.life", Message.of("resolve.system_life").text(), systems, fabric)
     facility_life_s = ledger.default(
-        "facility_life_s", "facility.life", Message.of("resolve.service_life_of_building").text(), facility
+        "facility_life_s", "facility.life", Message.of("resolve.building_life").text(), facility
     )
     if "payments" in horizon.model_fields_set:
         context.assume_stated("horizon.payments", horizon.payments, "")
@@ -78,25 +76,19 @@ def with_ownership(context: ResolveContext, money: Economics, offers: Sequence[O
     return replace(
         money,
         maintenance=_share(
-            context, "maintenance", "maintenance_fraction", Message.of("resolve.share_of_purchase_price_per").text()
+            context, "maintenance", "maintenance_fraction", Message.of("resolve.yearly_share_of_price").text()
         ),
         levies=_levies(context),
-        spare_parts=_share(
-            context, "spare_parts", "spare_parts", Message.of("resolve.share_of_purchase_price_held").text()
-        ),
-        staff_per_w=_yearly(
-            context, "staff_per_power", "W s", Message.of("resolve.staff_of_building_per_nameplate").text()
-        ),
-        staff_per_system=_yearly(
-            context, "staff_per_system", "s", Message.of("resolve.staff_that_runs_systems").text()
-        ),
+        spare_parts=_share(context, "spare_parts", "spare_parts", Message.of("resolve.share_of_price_in_stock").text()),
+        staff_per_w=_yearly(context, "staff_per_power", "W s", Message.of("resolve.building_staff").text()),
+        staff_per_system=_yearly(context, "staff_per_system", "s", Message.of("resolve.system_staff").text()),
         residual={system: curve for system in bought if (curve := own.get(system, common)) is not None},
     )
 
 
 def _with_software(context: ResolveContext, money: Economics) -> Economics:
     """Add the licences and the support of a chip and of a system, due wherever it is held."""
-    reason = Message.of("resolve.licences_and_support").text()
+    reason = Message.of("resolve.licences").text()
     return replace(
         money,
         software_per_chip=_yearly(context, "software_per_chip", "s", reason),
@@ -123,7 +115,7 @@ def building_premium(context: ResolveContext) -> float:
         context,
         "facility_premium",
         "facility_ai_premium",
-        Message.of("resolve.denser_power_and_cooling_than").text(),
+        Message.of("resolve.dense_building").text(),
         "facility",
     )
 
@@ -182,7 +174,7 @@ def _stated_curves(context: ResolveContext, bought: Sequence[str]) -> dict[str, 
             wrong = known if bought else Message.of("resolve.not_bought", system=record.name)
             context.add_problem(path, wrong.text())
         elif record.name in found:
-            context.add_problem(path, Message.of("resolve.is_stated_already_remove_one", system=record.name).text())
+            context.add_problem(path, Message.of("resolve.system_twice", system=record.name).text())
         else:
             found[record.name] = _book_curve(context, path, points, [record.name])
     return found
@@ -216,5 +208,5 @@ def _curve(context: ResolveContext, place: str, points: Sequence[tuple[float, fl
     """Put the points of a curve together; add a problem where values rise with age, or lie beyond 0 and 1."""
     ages, values = zip(*points, strict=True)
     if min(values) < 0 or max(values) > 1 or any(after > before for before, after in pairwise(values)):
-        context.add_problem("overrides", Message.of("resolve.residual_values_of_must_lie", system=place).text())
+        context.add_problem("overrides", Message.of("resolve.residual_curve_expected", system=place).text())
     return Residual(tuple(ages), tuple(values))

@@ -33,11 +33,11 @@ def resolve_owned(
             continue
         home = next((site for site in sites if site.region == region.name), None)
         if home is None:
-            context.add_problem(f"{path}.region", Message.of("resolve.is_no_site_of_spec").text())
+            context.add_problem(f"{path}.region", Message.of("resolve.not_a_site").text())
             continue
         if entry.topology is not None and entry.topology not in home.topologies:
             context.add_problem(
-                f"{path}.topology", Message.of("resolve.is_no_network_of_site", names=", ".join(home.topologies)).text()
+                f"{path}.topology", Message.of("resolve.not_a_topology", names=", ".join(home.topologies)).text()
             )
             continue
         here = [site for site in sites if site is home or entry.movable]
@@ -54,7 +54,7 @@ def _offer(
     if entry.price is None:
         known = least_prices(context, system, "buy", [home])
         if not known:
-            context.add_problem(f"{path}.price", Message.of("resolve.catalog_has_no_price_for", system=system).text())
+            context.add_problem(f"{path}.price", Message.of("resolve.owned_price_unknown", system=system).text())
         price = known.get(home.region, 0.0)
     else:
         price = context.convert(entry.price, path=f"{path}.price")

@@ -28,7 +28,7 @@ def resolve_rented(context: ResolveContext, sites: Sequence[SiteFacts]) -> list[
             continue
         home = next((site for site in sites if site.region == region.name), None)
         if home is None:
-            context.add_problem(f"{path}.region", Message.of("resolve.is_no_site_of_spec").text())
+            context.add_problem(f"{path}.region", Message.of("resolve.not_a_site").text())
             continue
         if home.from_s > 0:
             context.add_problem(f"{path}.region", Message.of("rented.before_site", region=home.region).text())

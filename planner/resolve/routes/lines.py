@@ -87,7 +87,7 @@ def offered_lines(context: ResolveContext) -> list[Offered] | None:
             continue
         between = frozenset(region.name for region in ends)
         if twice := next((o for o in found if (o.kind, o.between) == (record.name, between)), None):
-            message = Message.of("resolve.is_at_already_for_same", name=record.name, place=twice.path).text()
+            message = Message.of("resolve.line_twice", name=record.name, place=twice.path).text()
             context.add_problem(path, message)
             continue
         try:
@@ -96,7 +96,7 @@ def offered_lines(context: ResolveContext) -> list[Offered] | None:
             context.add_problem(path, words_of(error))
             continue
         if line.price is not None and math.isinf(figures["unit_bytes_per_s"]):
-            message = Message.of("resolve.has_no_capacity_of_unit", name=record.name).text()
+            message = Message.of("resolve.line_capacity_missing", name=record.name).text()
             context.add_problem(f"{path}.price", message)
         security = line.security or record.words("security")
         if line.security is not None:
@@ -111,7 +111,7 @@ def _check_nothing_needs_lines(context: ResolveContext) -> None:
     for i, workload in enumerate(context.spec.workloads):
         for name in NEEDS_LINES if isinstance(workload, Serving) else ():
             if getattr(workload, name) != type(workload).model_fields[name].default:
-                message = Message.of("resolve.says_what_lines_must_be").text()
+                message = Message.of("resolve.line_class_without_lines").text()
                 context.add_problem(f"workloads[{i}].{name}", message)
 
 
@@ -126,7 +126,7 @@ def _figures(context: ResolveContext, line: Line, record: Record, path: str) -> 
             continue
         figure = context.ledger.figure("lines", record.name, name)
         if figure.kind in ("assumed", "derived"):
-            own = Message.of("resolve.no_figure_of_this_kind").text()
+            own = Message.of("resolve.line_figure_unpublished").text()
             reason = origin_of(f"lines/{record.name}/{name}", figure) if figure.note else own
             where = f"lines/{record.name}/{name}"
             context.ledger.assume(where, figure.printed, figure.unit, reason, *(scope if "price" in name else ()))

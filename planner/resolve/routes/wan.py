@@ -50,7 +50,7 @@ def edges_between(context: ResolveContext, regions: Sequence[str]) -> list[tuple
                 price = ledger.figure("wan", name, "price_per_byte")
             else:
                 price = ledger.figure("defaults", "internet_egress_price", "value")
-                reason = Message.of("resolve.no_transport_price_is_published").text()
+                reason = Message.of("resolve.transport_price_unpublished").text()
                 scope = ("egress", "*", "*"), ("weights", "*", "*")
                 ledger.assume(f"wan/{a}|{b}/price_per_byte", price.printed, price.unit, reason, *scope)
             result.append((a, b, rtt_s, context.price(price)))
@@ -62,7 +62,7 @@ def _fibre_rtt_s(ledger: Ledger, a: str, b: str) -> float:
     points = [ledger.value("regions", region, field) for region in (a, b) for field in ("latitude", "longitude")]
     factor = ledger.value("defaults", "fibre_path_factor", "value")
     rtt_s = 2 * factor * great_circle_m(*points) / LIGHT_IN_FIBRE_M_PER_S
-    reason = Message.of("resolve.no_measured_round_trip", factor=f"{factor:g}").text()
+    reason = Message.of("resolve.round_trip_unmeasured", factor=f"{factor:g}").text()
     ledger.assume(f"wan/{a}|{b}/rtt_s", rtt_s, "s", reason)
     return rtt_s
 

@@ -22,7 +22,7 @@ def price_of_parts(context: ResolveContext, block: Components, system: str, path
     for name in AMOUNTS:
         stated: tuple[float, str] | None = getattr(block, name)
         amounts[name] = 0.0 if stated is None else context.convert(stated, path=f"{path}.{name}")
-        reason = Message.of("resolve.not_stated_in_spec_none").text() if stated is None else STATED
+        reason = Message.of("resolve.none_stated").text() if stated is None else STATED
         ledger.assume(f"{path}.{name}", amounts[name], currency, reason, scope)
     for name in SHARES:
         context.assume_stated(f"{path}.{name}", getattr(block, name), "1", scope)
@@ -40,7 +40,7 @@ def price_of_parts(context: ResolveContext, block: Components, system: str, path
         amounts["dies"], block.die_yield, held * per_byte, amounts["package"], block.package_yield, amounts["board"]
     )
     price = chips * parts.price * (1.0 + block.margin) + amounts["server"]
-    ledger.assume(path, price, currency, Message.of("resolve.price_of_from_its_parts", system=system).text(), scope)
+    ledger.assume(path, price, currency, Message.of("resolve.price_of_parts", system=system).text(), scope)
     return price
 
 
@@ -58,7 +58,7 @@ def _memory_price(context: ResolveContext, block: Components, path: str) -> floa
     for name in ("price", "bytes", "good_share"):
         if name not in figures:
             context.add_problem(
-                f"{path}.hbm", Message.of("resolve.has_no_state_hbm_price", name=record.name, figure=name).text()
+                f"{path}.hbm", Message.of("resolve.hbm_price_missing", name=record.name, figure=name).text()
             )
             return None
         figure = figures[name]

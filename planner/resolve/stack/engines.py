@@ -52,7 +52,7 @@ def memory_of(
     An engine whose record states nothing takes the figures of its base; a workload without an engine takes the defaults. The share
     is None where the rule computes it from the chip; the reserve is None for engines of single devices.
     """
-    reason = Message.of("resolve.share_of_chip_s_memory").text()
+    reason = Message.of("resolve.memory_utilisation").text()
     where = f"{path}.memory_utilisation"
 
     def usual() -> float:
@@ -85,7 +85,7 @@ def wrong_role(record: Record, role: str, path: str) -> list[Issue]:
         Issue(
             path,
             Message.of(
-                "resolve.is_of_role_name_it", name=record.name, role=record.words("role"), key=record.words("role")
+                "resolve.engine_of_another_role", name=record.name, role=record.words("role"), key=record.words("role")
             ).text(),
         )
     ]

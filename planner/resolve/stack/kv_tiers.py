@@ -55,13 +55,11 @@ def _check_caches(context: ResolveContext) -> None:
         reusing = True
         path = f"workloads[{i}].cache.tiers"
         if not decided and not cache.tiers:
-            context.add_problem(path, Message.of("resolve.reuse_needs_tiers_in_which").text())
+            context.add_problem(path, Message.of("resolve.reuse_without_tiers").text())
         elif decided and (stated := [tier.name for tier in cache.tiers if tier.name != HBM]):
-            context.add_problem(
-                path, Message.of("resolve.decided_by_kv_tiers_leave", tiers=", ".join(stated), tier=HBM).text()
-            )
+            context.add_problem(path, Message.of("resolve.tiers_decided", tiers=", ".join(stated), tier=HBM).text())
     if decided and not reusing:
-        context.add_problem("kv_tiers", Message.of("resolve.no_workload_has_cache_with").text())
+        context.add_problem("kv_tiers", Message.of("resolve.kv_tiers_without_reuse").text())
 
 
 def _tier_sets(context: ResolveContext, block: KvTiersOnOffer, path: str) -> list[tuple[KvTier, ...]]:
@@ -73,19 +71,17 @@ def _tier_sets(context: ResolveContext, block: KvTiersOnOffer, path: str) -> lis
         context.assume_stated(f"{where}.price", price, f"{context.spec.currency}/byte")
         context.assume_stated(f"{where}.bandwidth", tier.bandwidth, "byte/s")
         if tier.power_per_tb is None:
-            context.ledger.assume(
-                f"{where}.power_per_tb", 0.0, "W", Message.of("resolve.not_stated_in_spec_none").text()
-            )
+            context.ledger.assume(f"{where}.power_per_tb", 0.0, "W", Message.of("resolve.none_stated").text())
         choices.append([None, *(_tier(tier, size, price) for size in sorted(set(tier.sizes) - {0.0}))])
     if (count := math.prod(map(len, choices)) - 1) > MOST_VARIANTS:
         context.add_problem(
             f"{path}.tiers",
-            Message.of("resolve.make_combinations_of_sizes_state", count=count, most=MOST_VARIANTS).text(),
+            Message.of("resolve.too_many_sizes", count=count, most=MOST_VARIANTS).text(),
         )
         return []
     sets = [found for sizes in product(*choices) if (found := tuple(tier for tier in sizes if tier is not None))]
     if len({name_with(KvTierSet(path, "", tiers), 0) for tiers in sets}) < len(sets):
-        context.add_problem(f"{path}.tiers", Message.of("resolve.has_sizes_that_are_same").text())
+        context.add_problem(f"{path}.tiers", Message.of("resolve.sizes_alike").text())
         return []
     return sets
 
@@ -116,19 +112,17 @@ def _with_block(
     here = {region.name for region in regions} or {site.region for site in sites}
     if unknown := sorted(here - {site.region for site in sites}):
         context.add_problem(
-            f"{path}.sites", Message.of("resolve.no_site_of_spec_remove", site=", ".join(unknown)).text()
+            f"{path}.sites", Message.of("resolve.kv_tiers_site_unknown", site=", ".join(unknown)).text()
         )
     able = list(_bought(offers, {record.name for record in named}, here))
     for record in named:
         if record.name not in {offer.system for offer in able}:
-            context.add_problem(
-                f"{path}.systems", Message.of("resolve.cannot_be_bought_at_these", system=record.name).text()
-            )
+            context.add_problem(f"{path}.systems", Message.of("resolve.kv_tiers_not_bought", system=record.name).text())
     own = dict.fromkeys((offer.system, region) for offer in able for region in sorted(here & set(offer.prices)))
     for system, region in own:
         if (other := covered.setdefault((system, region), path)) and other != path:
             context.add_problem(
-                path, Message.of("resolve.in_has_tiers_by_already", system=system, site=region, place=other).text()
+                path, Message.of("resolve.kv_tiers_twice", system=system, site=region, place=other).text()
             )
     for offer in able:
         base = systems.get(offer.system)

@@ -37,13 +37,7 @@ def wrong_routing(shape: Architecture, workload: Routed, path: str) -> list[Issu
         return []
     trained = workload.kind == "training" or (workload.kind == "reinforcement" and workload.algorithm == "dpo")
     if shape.experts and trained and workload.routing.redundant_experts:
-        return [
-            Issue(f"{path}.routing.redundant_experts", Message.of("resolve.experts_are_trained_once_without").text())
-        ]
+        return [Issue(f"{path}.routing.redundant_experts", Message.of("resolve.experts_trained_once").text())]
     if shape.experts:
         return []
-    return [
-        Issue(
-            f"{path}.routing", Message.of("resolve.has_no_experts_remove_it", architecture=workload.architecture).text()
-        )
-    ]
+    return [Issue(f"{path}.routing", Message.of("resolve.no_experts", architecture=workload.architecture).text())]

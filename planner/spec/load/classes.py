@@ -32,6 +32,6 @@ def wrong_classes(classes: list[RequestClass]) -> str:
     """Describe the fault of the classes of a workload; empty if nothing is."""
     total = sum(each.share for each in classes)
     if abs(total - 1) > 1e-6:
-        return Message.of("spec.shares_add_up_to_they", total=f"{total:g}").text()
+        return Message.of("spec.shares_sum", total=f"{total:g}").text()
     names = [each.name for each in classes]
     return "a class occurs twice; names must differ" if len(set(names)) < len(names) else ""

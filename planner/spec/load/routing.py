@@ -31,5 +31,5 @@ class Routing(Block):
     @model_validator(mode="after")
     def _one_load(self) -> Routing:
         if self.popularity is not None and self.imbalance is not None:
-            raise ValueError(Message.of("spec.imbalance_is_what_popularity_would").text())
+            raise ValueError(Message.of("spec.imbalance_twice").text())
         return self

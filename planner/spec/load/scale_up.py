@@ -30,5 +30,5 @@ class ScaleUp(Block):
     @model_validator(mode="after")
     def _read_at_a_rate(self) -> ScaleUp:
         if (self.preloaded > 0) != (self.preload_bandwidth is not None):
-            raise ValueError(Message.of("spec.expected_preloaded_with_preload_bandwidth").text())
+            raise ValueError(Message.of("spec.preload_needs_bandwidth").text())
         return self

@@ -33,7 +33,7 @@ def _worded(key: str) -> Callable[[Any], Any]:
         if isinstance(value, str) and value not in words:
             raise ValueError(
                 Message.of(
-                    "spec.expected_or_object_got", words=" or ".join(map(json.dumps, words)), given=shown(value)
+                    "spec.word_or_object_expected", words=" or ".join(map(json.dumps, words)), given=shown(value)
                 ).text()
             )
         return words[value] if isinstance(value, str) else value
@@ -71,9 +71,9 @@ class Load(Block):
     @model_validator(mode="after")
     def _one(self) -> Load:
         if self.requests_per_s is not None and self.concurrency is not None:
-            raise ValueError(Message.of("spec.give_requests_per_s_or").text())
+            raise ValueError(Message.of("spec.one_load").text())
         if self.requests_per_s == 0:
-            raise ValueError(Message.of("spec.expected_more_than_0_requests").text())
+            raise ValueError(Message.of("spec.rate_above_zero").text())
         return self
 
 
@@ -99,9 +99,9 @@ class CasePools(Block):
     @model_validator(mode="after")
     def _both(self) -> CasePools:
         if (self.prefill.chips is None) != (self.decode.chips is None):
-            raise ValueError(Message.of("spec.state_chips_of_both_pools").text())
+            raise ValueError(Message.of("spec.chips_of_one_pool").text())
         if (self.prefill.system or self.decode.system) and self.prefill.chips is None:
-            raise ValueError(Message.of("spec.pools_on_another_system_need").text())
+            raise ValueError(Message.of("spec.pools_without_chips").text())
         return self
 
 

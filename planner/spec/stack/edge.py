@@ -124,7 +124,7 @@ class Task(Block):
     @classmethod
     def _some(cls, rate: float) -> float:
         if not rate:
-            raise ValueError(Message.of("spec.expected_more_than_0_requests").text())
+            raise ValueError(Message.of("spec.rate_above_zero").text())
         return rate
 
     @field_validator("workload")
@@ -160,7 +160,7 @@ class EdgeSpec(Priced):
         for what, blocks in (("fleets", self.fleets), ("tiers", self.tiers), ("tasks", self.tasks)):
             names = [block.name for block in blocks]
             if len(set(names)) < len(names):
-                raise ValueError(Message.of("spec.names_of_must_differ", what=what).text())
+                raise ValueError(Message.of("spec.name_twice", what=what).text())
         fleets, tiers = {fleet.name for fleet in self.fleets}, {DEVICE, *(tier.name for tier in self.tiers)}
         for task in self.tasks:
             if task.fleet not in fleets:

@@ -37,7 +37,7 @@ def shortfall(problem: ResolvedSpec) -> str | None:
     if work:
         busiest = int(np.argmax(sum(work.values())))
         if not _is_possible(problem, ways, {name: float(by_slot[busiest]) for name, by_slot in work.items()}, serving):
-            return Message.of("verify.requests_of_busiest_hour").text()
+            return Message.of("verify.busiest_hour").text()
     for name, by_slot in work.items():
         if not _is_possible(problem, ways, {name: float(by_slot.max())}, serving):
             return Message.of("verify.requests_at_peak", workload=name).text()

@@ -76,7 +76,7 @@ def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[
     if not same_figures:
         yield Unchecked("catalog_digest", Message.of("unchecked.another_catalog").text())
         yield Unchecked("provenance", Message.of("unchecked.recorded_figures").text())
-        yield Unchecked("assumptions", Message.of("unchecked.made_with_that_catalog").text())
+        yield Unchecked("assumptions", Message.of("unchecked.same_catalog").text())
     elif release_of(document) != __version__:
         yield Unchecked(
             "assumptions[].reason",
@@ -139,7 +139,7 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         for name in ("slots", "cost", "carbon_kg", "unmet", "unfinished", "left_out", "seconds"):
             yield Unchecked(
                 f"dispatch.{name}",
-                Message.of("unchecked.dispatch_over_all_hours").text(),
+                Message.of("unchecked.dispatch").text(),
             )
     if document.get("lines"):
         yield Unchecked("lines[].busiest_slot", Message.of("unchecked.same_peak").text())

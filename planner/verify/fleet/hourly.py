@@ -18,7 +18,7 @@ def running_in(plan: CheckedPlan, path: str, row: Row, holding: Holding) -> list
     mine = [t for t, w in enumerate(windows) if w in holding.windows]
     found = [0.0] * len(windows)
     if not counted_by_hour(plan.problem, plan.options_by_row[-1].offer):
-        plan.say(f"{path}.running", "verify.only_if_paid_by_the_hour")
+        plan.say(f"{path}.running", "verify.paid_by_hour")
     if len(stated) != len(mine):
         plan.say(f"{path}.running", "verify.count_for_each_slot", count=len(mine), given=len(stated))
         return found

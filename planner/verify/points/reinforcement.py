@@ -40,7 +40,7 @@ def reinforcement_point(
     if len(pools) == 2 and (
         not share_a_network(*options) or min(option.scaleout_bytes_per_s for option in options) <= 0
     ):
-        raise ValueError(Message.of("verify.two_pools_need_network").text())
+        raise ValueError(Message.of("verify.pools_without_network").text())
     systems, spares = _systems(problem, job, options, pools)
     if len(pools) == 2:
         rollout = stated["rollout"] or {}

@@ -230,7 +230,7 @@ def layout_on(option: CheckedOption, pool: Mapping[str, Any], workload: ServingF
     if rules := [rule for rule, breaks in broken.items() if breaks.any()]:
         raise ValueError(
             Message.of(
-                "verify.layout_does_not_run",
+                "verify.layout_illegal",
                 layout=str(pool["layout"]),
                 system=option.system.name,
                 fabric=option.fabric,
