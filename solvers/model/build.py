@@ -30,7 +30,7 @@ from solvers.model.electricity import add_electricity
 from solvers.model.fabric import add_fabric
 from solvers.model.facility import add_facility
 from solvers.model.fleet import add_holdings, add_installed, add_power, add_supplies_by_slot
-from solvers.model.hourly import add_hourly, add_worked
+from solvers.model.hourly import add_hourly, add_least_running, add_worked
 from solvers.model.least_fleet import add_least_fleet
 from solvers.model.lines import add_lines
 from solvers.model.part_limits import add_part_limits
@@ -51,6 +51,7 @@ def build(data: PlanData) -> Program:
     add_holdings(program, data)
     add_hourly(program, data)
     add_least_fleet(program, data)
+    add_least_running(program, data)
     add_facility(program, data)
     add_part_limits(program, data)
     add_fabric(program, data)
