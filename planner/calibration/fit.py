@@ -22,7 +22,16 @@ from models.statistics.fitting import Fit, Linearised, Prior, along_slopes, fit,
 from models.statistics.intervals import TIERS, Band, tier_of
 from models.statistics.shrinkage import chosen_strengths, shrunk
 from planner.calibration.checks import facts_of
-from planner.calibration.measurements import MeasuredCase, Row, Unpredictable, file_kind, fold_of, kind_mark, read_rows
+from planner.calibration.measurements import (
+    MeasuredCase,
+    Row,
+    Unpredictable,
+    file_kind,
+    fold_of,
+    kind_mark,
+    marked,
+    read_rows,
+)
 from planner.calibration.own_spread import own_spreads
 from planner.calibration.runs import Run, run_of, used_by
 from planner.calibration.target import TRUSTED_GRADES, AnyTarget, Observation
@@ -81,7 +90,7 @@ def read_measurements(path: Path, catalog: Catalog, further: Mapping[str, str] =
     constants = catalog.constants(target.name)
     cases: list[MeasuredCase] = []
     refused: list[tuple[Row, str]] = []
-    rows = read_rows(path, target.name, further)
+    rows = marked(read_rows(path, target.name, further))
     for row in rows:
         try:
             case = target.build_case(row, catalog, constants)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +28,12 @@ from planner.ways_in.accelerators import chip_called
 SOURCE_KIND_CHARACTERS = 40  # characters of the source text: its first part names the document, the rest the table
 FOLDS = 5
 MOST = 10.0**18  # largest number in a file: counts stay whole numbers of 64 bits
+
+COPY_WORDS = ("id", "notes", "other_metric")  # cells that tell of a run and are no setting of the run
+COPY_SCALED = ("ttft_ms", "e2e_ms")  # figures that differ by the factor
+COPY_FEWEST = 5  # pairs of one source with one factor; two runs that happen to agree are one pair
+COPY_DECIMALS = 2  # decimals of a factor that a person chose
+COPY_ROUNDING = 1e-5  # relative rounding of published times
 
 
 class Unpredictable(Exception):
@@ -87,6 +94,7 @@ class Row:
     text: Mapping[str, str]
     numbers: Mapping[str, float]
     place: str = ""
+    copy_of: str = ""  # the row that this is a copy of, with one figure scaled
 
     @property
     def id(self) -> str:
@@ -221,6 +229,42 @@ def _row(place: str, line: int, cells: Mapping[str, str], columns: Columns, prob
         else:
             numbers[name] = value
     return Row(line, text, numbers, place)
+
+
+def marked(rows: Sequence[Row]) -> list[Row]:
+    """Mark each row that is another row of its source with TTFT times one round factor, with the id of the other.
+
+    A pair has the same cells but TTFT, end-to-end time and words, TPOT among them to the last digit, and the factor k of TTFT other than 1
+    has at most two decimals, within 1e-5. Both hold in at least five pairs of the source with the same k. The row with k times TTFT is the copy:
+    1/k is round as well for few k, and then the later row of the file is.
+    """
+    alike: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.number("ttft_ms") and row.number("tpot_ms"):
+            alike[_setting(row)].append(row)
+    copies: dict[tuple[str, float], dict[int, str]] = defaultdict(dict)
+    for same in alike.values():
+        for i, first in enumerate(same):
+            for second in same[i + 1 :]:
+                for original, copy in ((first, second), (second, first)):
+                    if factor := _round_factor(copy.numbers["ttft_ms"] / original.numbers["ttft_ms"]):
+                        copies[copy.kind, factor].setdefault(copy.line, original.id)
+                        break
+    found = {line: of for pairs in copies.values() if len(pairs) >= COPY_FEWEST for line, of in pairs.items()}
+    return [replace(row, copy_of=found[row.line]) if row.line in found else row for row in rows]
+
+
+def _setting(row: Row) -> tuple[object, ...]:
+    """List all cells of a row but its words and the scaled figures."""
+    text = ((name, cell) for name, cell in row.text.items() if name not in COPY_WORDS)
+    numbers = ((name, value) for name, value in row.numbers.items() if name not in COPY_SCALED)
+    return (row.kind, *sorted(text), *sorted(numbers))
+
+
+def _round_factor(ratio: float) -> float | None:
+    """Return the factor of at most two decimals that a ratio is but for rounding; None for 1 and where there is none."""
+    factor = round(ratio, COPY_DECIMALS)
+    return factor if factor != 1.0 and abs(ratio - factor) <= COPY_ROUNDING * ratio else None
 
 
 def fold_of(kind: str, architecture: str, chip: str) -> int:

@@ -30,7 +30,7 @@ from planner.calibration.fit import (
     with_slopes,
 )
 from planner.calibration.load_sensitivity import by_load, by_way
-from planner.calibration.measurements import MeasuredCase
+from planner.calibration.measurements import MeasuredCase, Row
 from planner.calibration.runs import Run, run_of, shortage
 from planner.calibration.target import AnyTarget, Observation
 from planner.facts import Fact
@@ -211,7 +211,11 @@ def _score(
     low, high = sorted(bounds)
     in_score = target.in_score(case.row)
     note = "; ".join(
-        (f"tier {tier}", *(f"assumed {text}" for text in case.inferred), *(() if in_score else ("not in the score",)))
+        (
+            f"tier {tier}",
+            *(f"assumed {text}" for text in case.inferred),
+            *(() if in_score else (words_of_exclusion(case.row),)),
+        )
     )
     network = "moe" if case.experts else "dense"
     return Score(
@@ -228,6 +232,11 @@ def _score(
         note,
         in_score,
     )
+
+
+def words_of_exclusion(row: Row) -> str:
+    """Say that a row is not in the score, and of which row it is a copy."""
+    return f"not in the score{f': copy of {row.copy_of}, one figure scaled' * bool(row.copy_of)}"
 
 
 def by_metric(scores: Iterable[Score]) -> dict[str, dict[str, float]]:

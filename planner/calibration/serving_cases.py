@@ -103,11 +103,12 @@ class MeasuredAnchor(MeasuredServing):
 def in_score(row: Row) -> bool:
     """Tell whether a row counts in the score: grade A or B, and none of the stated exclusions.
 
-    Excluded are burst tests of one laboratory that break Little's law, a blog that measured prefill and decode separately, and one MLPerf
-    benchmark of unknown lengths.
+    Excluded are burst tests of one laboratory that break Little's law, a blog that measured prefill and decode separately, one MLPerf
+    benchmark of unknown lengths, and rows that nobody measured: copies of others with one figure scaled (`measurements.marked`).
     """
     unknown_lengths = bool(BENCHMARK.search(row.text["other_metric"])) and row.text["model"] == LEFT_OUT_BENCHMARK
-    return row.grade in SCORED_GRADES and row.kind not in LEFT_OUT_KINDS and not unknown_lengths
+    left_out = row.kind in LEFT_OUT_KINDS or unknown_lengths or bool(row.copy_of)
+    return row.grade in SCORED_GRADES and not left_out
 
 
 def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float]) -> MeasuredServing:
