@@ -106,7 +106,7 @@ def _fixed_bounds(program: Program, values: Mapping[str, Floats], sizes: Floats)
     lower, upper = arrays.lower.copy(), arrays.upper.copy()
     held = program.columns["n"]
     upper[held[held >= 0]] = sizes[held >= 0]
-    blocks = ["open", "z", "host", "y", "run", *(name for name in ("port", "back") if name in program.columns)]
+    blocks = ["open", "z", "host", "y", "run", *(name for name in ("port", "back", "joins") if name in program.columns)]
     for block in blocks:
         columns = program.columns[block]
         there = columns >= 0

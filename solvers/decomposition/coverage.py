@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.model.data import COST, PlanData
+from solvers.model.fabric import exceedable
 from solvers.model.routing import capacity_is_equality
 
 MIN_COLUMNS = 200_000  # columns of the full program from which on a solver does not finish it in one piece
@@ -27,11 +28,12 @@ def supports(data: PlanData) -> bool:
         data.supply_used,
         data.parts,
     )
+    parted = not exceedable(data).any()
     once = not any(
         np.any(part.get(limit.functional, 0.0)) for limit in data.limits for part in (data.point_cost, data.arc_cost)
     )
     some = data.objective.functional == COST and data.slots > 0 and bool((data.job_work > 0).all())
-    return all(part is None for part in parts) and once and some and not capacity_is_equality(data).any()
+    return all(part is None for part in parts) and parted and once and some and not capacity_is_equality(data).any()
 
 
 def pays_off(data: PlanData) -> bool:

@@ -70,7 +70,14 @@ def dispatch(
     unmet, unfinished = np.zeros(data.demand.shape), np.zeros(len(data.job_work))
     full, closed = data, _closed_arcs(data, fixed)
     data = replace(
-        data, lines=None, spread=None, ports=None, limits=(), objective=Objective(functional), holding_upper=fixed["n"]
+        data,
+        lines=None,
+        spread=None,
+        ports=None,
+        joint=None,
+        limits=(),
+        objective=Objective(functional),
+        holding_upper=fixed["n"],
     )
     for piece, slots in enumerate(pieces):
         share = work[:, piece] if len(work) else np.zeros(0)

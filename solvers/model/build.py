@@ -27,7 +27,7 @@ from solvers.arrays import Floats, Ints
 from solvers.model.choice import add_choice
 from solvers.model.data import THROUGHPUT, PlanData
 from solvers.model.electricity import add_electricity
-from solvers.model.fabric import add_fabric
+from solvers.model.fabric import add_fabric, add_joint_networks
 from solvers.model.facility import add_facility
 from solvers.model.fleet import add_holdings, add_installed, add_power, add_supplies_by_slot
 from solvers.model.hourly import add_hourly, add_least_running, add_worked
@@ -68,6 +68,8 @@ def build(data: PlanData) -> Program:
     add_electricity(program, data)
     add_spread(program, data, most)
     add_zone_failures(program, data, most)
+    if data.joint is not None:
+        add_joint_networks(program, data, data.joint)
     if data.ports is not None:
         add_porting(program, data, data.ports)
     if data.scenarios is not None:

@@ -11,6 +11,7 @@ from solvers.arrays import Bools, Floats, Functionals, Ints, no_bools, no_floats
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.electricity import Chronology, MeterData
 from solvers.model.block_data.hourly import HourlyData
+from solvers.model.block_data.joint_network import JointNetworks
 from solvers.model.block_data.least_fleet import LeastFleet
 from solvers.model.block_data.lines import LineData
 from solvers.model.block_data.parts import PartLimits
@@ -173,6 +174,8 @@ class PlanData:
 
     # scenarios in each of which the fleet must serve everything
     scenarios: ScenarioData | None = None
+
+    joint: JointNetworks | None = None  # networks that kinds of systems share; None: points use one kind each
 
     # limits on sites, kinds of systems at a site and systems of a kind
     parts: PartLimits | None = None
@@ -464,6 +467,8 @@ def _block_problems(data: PlanData) -> Iterator[str]:
         yield from data.spread.problems(W, R, T)
     if data.parts is not None:
         yield from data.parts.problems(len(data.holding_option))
+    if data.joint is not None:
+        yield from data.joint.problems(len(data.holding_option), len(data.point_uses))
     if data.ports is not None:
         yield from data.ports.problems(len(data.point_pool))
     if data.least_fleet is not None:

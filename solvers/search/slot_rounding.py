@@ -56,7 +56,7 @@ class RoundingSettings:
 
 
 SETTINGS = RoundingSettings()
-DECIDED = ("open", "z", "host", "y", "run")  # blocks taken from the divisible plan
+DECIDED = ("open", "z", "host", "y", "run", "joins")  # blocks taken from the divisible plan
 IN_SLOTS = ("f", "x", "on", "loading", "grid")  # blocks decided slot by slot
 BY_GROUP = ("residents", "deployments")  # blocks with a group of slots as their last index
 GROWING = ("n", "peak")  # blocks that may grow from slot to slot

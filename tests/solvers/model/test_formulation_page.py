@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from solvers.model.block_data.joint_network import JointNetworks
 from solvers.model.block_data.porting import PortData
 from solvers.model.block_data.scenarios import Operation, Risk, Scenario, ScenarioData
 from solvers.model.build import build
@@ -21,6 +22,7 @@ from tests.solvers import test_all_blocks_bruteforce as together
 from tests.solvers.model import (
     test_choice,
     test_hourly,
+    test_joint_network,
     test_lines,
     test_part_limits,
     test_porting,
@@ -88,6 +90,19 @@ def with_scenarios(data: PlanData) -> PlanData:
     return replace(data, scenarios=ScenarioData([one, priced], np.arange(data.slots), data.slot_hours_s, risk))
 
 
+def on_one_network(data: PlanData) -> PlanData:
+    """Put the systems of each fleet option on one network that is smaller than all of them, and let all points need it."""
+    options, uses = np.arange(len(data.option_site)), np.arange(len(data.point_uses))
+    joint = JointNetworks(
+        size=np.ones(1),
+        network=np.zeros(len(options), dtype=int),
+        unit=np.ones(len(options)),
+        member=np.column_stack([data.holding_option, np.arange(len(data.holding_option))]),
+        pooled=np.column_stack([data.point_uses[:, 1], uses]),
+    )
+    return replace(data, joint=joint)
+
+
 def programs() -> list[Program]:
     made = []
     for seed in range(12):
@@ -103,6 +118,7 @@ def programs() -> list[Program]:
         ]
         made += [test_porting.ported(rng, ("cost",)), test_choice.with_choice(rng, True, True, True, ("cost",))]
         every = np.column_stack([np.arange(len(data.point_pool)), np.zeros(len(data.point_pool), dtype=int)])
+        made += [test_joint_network.drawn(seed), on_one_network(test_zone_failure.ported(rng, ("cost",)))]
         made += [with_scenarios(replace(data, ports=PortData(member=every, groups=1)))]
         made += [test_zone_failure.ported(rng, ("cost",)), test_zone_failure.chosen(rng, ("cost",), True)]
     made += [test_hourly.problem([1, 2, 1], 3.0, 1.0, start_cost=0.5, least=2), test_hourly.little_job()]
