@@ -14,7 +14,7 @@ from models.network.group_links import Plant
 from planner.messages import Message
 from planner.money.owning import Purchase, total_worth
 from planner.problem.economics import Economics
-from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, scaleout_of
+from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, reach_with_others, scaleout_of
 from planner.problem.facts import OfferFacts, ResolvedSpec, ScaleOut, SiteFacts, SystemFacts, exportable, hall_refusal
 from planner.problem.phases import API, Term
 from planner.spec.fabrics import PROVIDER
@@ -111,13 +111,32 @@ def build_fleet_options(problem: ResolvedSpec) -> tuple[list[FleetOption], Count
                 for design, band in _bands(site, offer, system)
             ]
             kept = _without_dominated(found, reach_of(site, offer, system))
+            wider = _of_joint_networks(problem, site, offer, system, kept)
             dropped[Message.of("dropped.dearer_fabric").text()] += len(found) - len(kept)
-            fleet_options += kept
+            fleet_options += kept + wider
     return [
         option if tenant == option.tenant else replace(option, tenant=tenant)
         for tenant in problem.tenants()
         for option in fleet_options
     ], +dropped
+
+
+def _of_joint_networks(
+    problem: ResolvedSpec, site: SiteFacts, offer: OfferFacts, system: SystemFacts, alone: list[FleetOption]
+) -> list[FleetOption]:
+    """Build the options on networks larger than the systems fill `alone`, which others join; without those that another beats."""
+    reach = reach_with_others(problem, site, offer)
+    if site.fabric is None or (offer.owned is not None and offer.owned.at_home(site.region)):
+        return []
+    known = _bands(site, offer, system)
+    wider = [
+        _owned(problem.economics, site, offer, system, design, band)
+        for design in site.topologies
+        for band in bands(design, system, site.fabric, reach)
+        if not any(name == design and known_band.largest >= band.largest for name, known_band in known)
+    ]
+    kept = _without_dominated(alone + wider, reach) if wider else []
+    return [option for option in wider if any(option is each for each in kept)]
 
 
 def _software(money: Economics, offer: OfferFacts, system: SystemFacts) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from planner.candidates.fleet_options import FleetOption
-from planner.problem.fabrics import may_exchange, share_a_network
+from planner.problem.fabrics import may_exchange, may_share_a_network
 from planner.spec.workloads import Serving
 
 
@@ -16,7 +16,7 @@ def connected_pairs(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[Flee
     """
     for first in fleet_options:
         for second in fleet_options:
-            if share_a_network(first, second) and min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) > 0:
+            if may_share_a_network(first, second) and min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) > 0:
                 yield first, second
 
 

@@ -29,6 +29,7 @@ from planner.formulate.electricity import meter_arrays, meter_terms
 from planner.formulate.facility import facility_arrays
 from planner.formulate.functionals import Functionals, functionals_of
 from planner.formulate.hourly import hourly_arrays, least_costs
+from planner.formulate.joint_network import joint_networks
 from planner.formulate.limits import functional_limits, largest_counts, power_fields, supply_fields
 from planner.formulate.lines import line_data, line_terms
 from planner.formulate.parts import part_limits
@@ -105,6 +106,7 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
         objective=_objective(problem),
         lines=line_data(problem, arcs, arc_kinds, origins, costs),
         spread=spread_data(problem, demand, choice),
+        joint=joint_networks(fleet_options, holdings, points),
         ports=port_data(problem, points, costs),
         choice=choice,
         **_option_fields(fleet_options, site_of),

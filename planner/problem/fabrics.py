@@ -29,7 +29,8 @@ from models.network.designs import (
 from models.network.direct import balanced_dragonfly
 from models.network.group_links import Plant, group_links, has_full_rate
 from models.network.trees import MAX_TIERS, leaf_ports, rows_reach
-from planner.problem.facts import NO_NETWORK, NetworkFacts, OfferFacts, ScaleOut, SiteFacts, SystemFacts
+from planner.problem.facts import NO_NETWORK, NetworkFacts, OfferFacts, ResolvedSpec, ScaleOut, SiteFacts, SystemFacts
+from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Serving
 
 SPREAD = (2, 4, 8, 18)  # systems that one replica in serving may stand on
@@ -111,6 +112,29 @@ def reach_of(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> float:
     return min(offer.supply, site.power_limit_w / (system.idle_w * site.pue) if system.idle_w else math.inf)
 
 
+def reach_with_others(problem: ResolvedSpec, site: SiteFacts, offer: OfferFacts) -> float:
+    """Return the largest number of systems on one network, together with those of other kinds with which they may exchange data at the site."""
+    system, own = problem.systems[offer.system], reach_of(site, offer, problem.systems[offer.system])
+    others = 0.0
+    for other in problem.offers:
+        kind = problem.systems[other.system]
+        if other.how != "buy" or kind.name == system.name or site.region not in other.prices:
+            continue
+        if (not site.systems or kind.name in site.systems) and exchanges_data(problem, system, kind):
+            others += reach_of(site, other, kind)
+    return own + others
+
+
+def exchanges_data(problem: ResolvedSpec, first: SystemFacts, second: SystemFacts) -> bool:
+    """Tell whether any deployment may have pools on two kinds of systems: caches between prefill and decode, weights between update and rollout."""
+    if any(isinstance(job.spec, Reinforcement) for job in problem.training):
+        return True
+    return any(
+        workload.spec.disaggregation != "never" and may_exchange(workload.spec, first, second)
+        for workload in problem.serving
+    )
+
+
 @lru_cache(maxsize=4096)
 def bands(design: str, system: SystemFacts, parts: NetworkFacts, reach: float = math.inf) -> tuple[Band, ...]:
     """List the bands of a design that up to `reach` systems can need, smallest first; none where no two systems can be joined.
@@ -171,16 +195,37 @@ def sizes_of(design: str, ports: int, radix: int) -> Iterator[float]:
         yield from (at_router * routers // ports, most)
 
 
-def share_a_network(first: Any, second: Any) -> bool:
-    """Tell whether two fleet options share a network: our own at one site on one design (and, of one system, one size), or the same rented one."""
+def may_share_a_network(first: Any, second: Any) -> bool:
+    """Tell whether two fleet options may stand on one network: of one kind on the network of their site, of two where one network `may_join` them.
+
+    What is rented has the provider's network, which joins it to itself only.
+    """
     if first is second:
         return True
-    if first.site.region != second.site.region:
+    if first.site.region != second.site.region or not (first.owned and second.owned):
         return False
-    one_kind = first.system.name == second.system.name
-    return (
-        first.owned and second.owned and first.fabric == second.fabric and (not one_kind or first.plant == second.plant)
-    )
+    if first.system.name == second.system.name:
+        return bool(first.fabric == second.fabric and first.plant == second.plant)
+    return may_join(first.plant, second.plant)
+
+
+def may_join(first: Plant | None, second: Plant | None) -> bool:
+    """Tell whether one network of a design and structure can join two kinds of systems.
+
+    Ports of any number share the leaves of a fat tree or the routers of a dragonfly; on rails, where port i stands on tree i, both have
+    as many ports; the nodes of a torus are alike.
+    """
+    if first is None or second is None or structure_of(first) != structure_of(second):
+        return False
+    kind = first.design.kind
+    return kind != "torus" and (not kind.startswith("rail") or first.ports_per_system == second.ports_per_system)
+
+
+@lru_cache(maxsize=4096)
+def structure_of(plant: Plant) -> tuple[Design, int, int]:
+    """Return what networks of all sizes of one band have in common: design, tiers and longest way."""
+    net = _of_one_size(plant.design, plant.systems, plant.ports_per_system, plant.radix)
+    return plant.design, int(net.tiers), int(net.most_hops)
 
 
 def crosses_vendors(first: SystemFacts, second: SystemFacts) -> bool:

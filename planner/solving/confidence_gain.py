@@ -23,7 +23,7 @@ from planner.solving.confidence import InScenarios, measured, supplied
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.redispatch import Extension
 from solvers.interface import Options
-from solvers.model.fabric import designs_of
+from solvers.model.fabric import designs_of, joined_of
 from solvers.search.joint import priced_anew, with_values
 from solvers.search.parts import parts_of
 from solvers.solution import Solution
@@ -134,7 +134,11 @@ def _with_further(sure: InScenarios, worst: float) -> tuple[InScenarios, list[Fu
         held[holdings] += systems
         # The program counts no more systems than the demand as predicted can use.
         wide = replace(data, holding_upper=np.maximum(data.holding_upper, held))
-        more = with_values(wide, solution, {**solution.values, "n": held, "z": designs_of(wide, held)})
+        more = with_values(
+            wide,
+            solution,
+            {**solution.values, "n": held, "z": designs_of(wide, held), **joined_of(wide, held, solution.values)},
+        )
         if more is None or more.value is None or more.value > worst:
             continue
         found = measured(replace(answer, form=replace(answer.form, data=wide), solution=more))

@@ -17,6 +17,7 @@ from catalog.units import DAY_S
 from models.arrays import Floats, Ints
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation, formulate
+from planner.formulate.joint_network import kept_apart, kind_of
 from planner.formulate.porting import needs
 from planner.interpret.accounts import Accounts
 from planner.interpret.solution import read_solution
@@ -28,6 +29,7 @@ from planner.problem.facts import REDUCED, ResolvedSpec
 from solvers.fixed_fleet.full_year_dispatch import DispatchResult, dispatch
 from solvers.interface import Options
 from solvers.model.data import PlanData
+from solvers.model.fabric import exceedable
 from solvers.model.preemption import working_share
 from solvers.solution import Solution
 
@@ -106,8 +108,12 @@ def _held(full: ResolvedSpec, candidates: Candidates, form: Formulation, solutio
     here = {id(form.fleet_options[k]) for u, (k, _) in enumerate(form.holdings) if counts[u]}
     known = {workload.name: workload for workload in full.serving}
     paid = solution.values.get("port", np.zeros(0)) > 0.5
+    apart = kept_apart(form.points, _joins(form, solution))
 
     def able(point: OperatingPoint) -> bool:
+        crosses = len({use.option.system.name for use in point.uses}) > 1
+        if crosses and any(kind_of(use.option) in apart for use in point.uses):
+            return False
         return all(id(use.option) in here for use in point.uses) and all(
             paid[g] or not needs(facts, point) for g, facts in enumerate(full.porting)
         )
@@ -123,6 +129,15 @@ def _held(full: ResolvedSpec, candidates: Candidates, form: Formulation, solutio
     chosen = {form.points[p].workload.name: form.points[p] for p in np.flatnonzero(solution.values["y"] > 0.5)}
     training = {job.name: (replace(chosen[job.name], workload=job),) for job in full.training}
     return Candidates(tuple(option for option in form.fleet_options if id(option) in here), pools, training, {}, 0)
+
+
+def _joins(form: Formulation, solution: Solution) -> Floats:
+    """[N]: 1 for kinds of systems that may share their network: those that join, and those of networks that hold all anyway."""
+    if form.data.joint is None:
+        return np.zeros(0)
+    free = ~exceedable(form.data)[form.data.joint.network]
+    found: Floats = np.maximum(solution.values.get("joins", np.ones(len(free))), free)
+    return found
 
 
 def _fixed(form: Formulation, long: Formulation, solution: Solution) -> dict[str, Floats]:

@@ -24,7 +24,7 @@ from planner.problem.facts import ResolvedSpec
 from planner.problem.quality import NONE, Chosen, is_open, settled
 from solvers.interface import Options
 from solvers.mip import relative_gap
-from solvers.model.fabric import designs_of
+from solvers.model.fabric import designs_of, joined_of
 from solvers.search.joint import rated, solve
 from solvers.solution import Solution
 
@@ -65,7 +65,10 @@ def settle(
         replace(options, gap=min(options.gap, RESOLVE_GAP), enough_gap=None),
     )
     if found.values:
-        found = replace(found, values={**found.values, "z": designs_of(left.data, fleet)})
+        found = replace(
+            found,
+            values={**found.values, "z": designs_of(left.data, fleet), **joined_of(left.data, fleet, found.values)},
+        )
     else:  # the rounding of a search may leave the last request unserved
         found = solve(left.data, options)
     if not found.values:

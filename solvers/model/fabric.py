@@ -36,6 +36,8 @@ Constraints
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
@@ -95,6 +97,22 @@ def exceedable(data: PlanData) -> Bools:
     np.add.at(together, data.joint.network, most)
     beyond: Bools = np.any(together > data.joint.size[:, None], axis=1)
     return beyond
+
+
+def joined_of(data: PlanData, held: Floats, values: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return `joins` [N] and `joint` [N, V] of a fleet `held` [U] whose points run as in `values`: the kinds that these points need join."""
+    joint = data.joint
+    if joint is None:
+        return {}
+    running = np.maximum(values["x"].max(axis=1, initial=0.0), values["y"]) > 0
+    membership, use = joint.pooled.T
+    joins, taken = np.zeros(len(joint.network)), np.zeros((len(joint.network), data.windows))
+    joins[membership[running[data.point_uses[use, 0]]]] = 1.0
+    membership, holding = joint.member.T
+    np.add.at(taken, membership, (joint.unit[membership] * np.rint(held)[holding])[:, None] * data.covers()[holding])
+    needed = exceedable(data)[joint.network]
+    joins = np.where(needed, 1.0 if data.scenarios is not None else joins, 0.0)
+    return {"joins": joins, "joint": taken * joins[:, None]}
 
 
 def add_joint_networks(program: Program, data: PlanData, joint: JointNetworks) -> None:

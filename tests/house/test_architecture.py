@@ -25,7 +25,7 @@ FEATURES = {  # feature -> how the names of its files begin: the feature, or a p
     "storage": ("storage",),
     "facility": ("facility",),
     "spread": ("spread", "failover", "zone_failure"),
-    "fabrics": ("fabric",),
+    "fabrics": ("fabric", "joint_network"),
     "classes of requests": ("classes",),
     "media": ("media",),
     "tiers of KV cache": ("kv_tier",),

@@ -26,6 +26,9 @@ SPEC = {
     "sites": [{"region": "cn-zhongwei", "fabrics": ["rail-only"]}],
     "offers": [{"system": "Atlas 800T A2", "how": "buy"}, {"system": "HGX H20 8-GPU server", "how": "buy"}],
     "limits": {"licences": ["HGX H20 8-GPU server"]},
+    "overrides": {
+        f"systems/{name}/nic_bytes_per_s": {"value": "50 GB/s", "note": "8 ports of 400 Gbit/s, as many rails"} for name in ("Atlas 800T A2", "HGX H20 8-GPU server")
+    },
     "solver": {"replicas": "divisible", "gap": 1e-4},
 }  # fmt: skip
 EXCHANGE = {"conversion": "20 GB/s", "porting": "1000 USD"}
@@ -67,6 +70,7 @@ def test_two_kinds_of_one_vendor_need_no_key():
     document = spec()
     document["sites"][0]["region"], document["workloads"][0]["precision"] = "us-virginia", ["fp8"]
     document["workloads"][0]["origins"] = [{"region": "us-virginia", "share": 1}]
+    document["overrides"] = {}
     document["offers"] = [{"system": "DGX H100", "how": "buy"}, {"system": "DGX H200", "how": "buy"}]
     problem = resolve_document({key: value for key, value in document.items() if key != "limits"})
     first, second = (problem.systems[offer["system"]] for offer in document["offers"])

@@ -45,6 +45,8 @@ class Fabric(TypedDict):
     design: Text
     size: Whole | None
     systems: Whole
+    members: NotRequired[dict[str, Whole]]
+    taken: NotRequired[Number]
     tiers: Whole
     ports: Whole
     switches: Whole

@@ -7,6 +7,7 @@ Counts parts by `models.network.designs`, one network at a time, and writes pric
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from planner.messages import Message
 from planner.problem.fabrics import sizes_of
 from planner.problem.facts import NetworkFacts, SiteFacts, SystemFacts
 from planner.verify.checked_plan import CheckedPlan
+from planner.verify.fleet.joint_network import Kind, shared_networks
 from planner.verify.fleet.options import CheckedOption
 
 
@@ -32,11 +34,18 @@ Networks = dict[tuple[str, str], dict[tuple[str, int | None], OnNetwork]]
 
 
 def check_fabrics(plan: CheckedPlan, networks: Networks) -> None:
-    """Compare the plan's fabrics with the networks of the fleet."""
+    """Compare the plan's fabrics with the networks of the fleet, those that kinds of systems share counted together."""
     computed: dict[tuple[str, str, str, int | None], dict[str, Any]] = {}
+    shared, together = shared_networks(plan.document, plan.fleet_options), set()
+    for kinds in shared:
+        joined = [networks[region, system][design, size] for region, system, design, size in kinds]
+        key, row, taken = _joint_row(kinds, joined)
+        plan.at_most("fleet", taken, 1.0, Message.of("path.verify_joint_size", systems=key[1], region=key[0]).text())
+        computed[key] = row
+        together |= set(kinds)
     for (region, system), chosen in networks.items():
         for (design, size), found in chosen.items():
-            if found.option.plant is not None:
+            if found.option.plant is not None and (region, system, design, size) not in together:
                 count = max(found.systems)
                 plan.at_most(
                     "fleet",
@@ -51,19 +60,51 @@ def check_fabrics(plan: CheckedPlan, networks: Networks) -> None:
         return
     for key, parts in computed.items():
         if "instead" not in stated[key]:  # release 0.1 did not always compare designs
-            del parts["instead"]
+            parts.pop("instead", None)
         plan.equal(f"fabrics {'/'.join(map(str, key[:3]))}", {name: stated[key][name] for name in parts}, parts)
 
 
 def _row(option: CheckedOption, systems: int, charged: float) -> dict[str, Any]:
     """Build the expected plan row of the network of a number of systems."""
-    parts, system, site = option.site.own_network, option.system, option.site
-    net = _built(option.fabric, systems, system, parts)
-    port_rate, nic_rate = _rates(system, parts)
+    net = _built(option.fabric, systems, option.system, option.site.own_network)
+    found = {"systems": systems} | _parts(net, [option], charged)
+    return found | {"instead": _other_designs(option.site, option.system, option.fabric, systems)}
+
+
+def _joint_row(
+    kinds: Sequence[Kind], joined: Sequence[OnNetwork]
+) -> tuple[tuple[str, str, str, int | None], dict[str, Any], float]:
+    """Build (key, expected plan row, share of its size) of a network of several kinds of systems, in the window in which it is fullest.
+
+    A kind takes what its systems are of the most that such a network joins of them alone.
+    """
+    options = [each.option for each in joined]
+    windows = list(zip(*(each.systems for each in joined), strict=True))
+    shares = [sum(n / option.largest for n, option in zip(counts, options, strict=True)) for counts in windows]
+    counts = [int(n) for n in windows[shares.index(max(shares))]]
+    parts, design = options[0].site.own_network, kinds[0][2]
+    ports = [_ports(option.system, parts) for option in options]
+    if min(ports) == max(ports):
+        net = _built(design, sum(counts), options[0].system, parts)
+    else:  # port by port
+        rack = 0 if parts.copper_link_price is None else parts.rack_systems * min(ports)
+        total = sum(n * each for n, each in zip(counts, ports, strict=True))
+        net = network(Design.named(design), total, 1, parts.radix, rack_systems=rack)
+    names = [system for _, system, _, _ in kinds]
+    row = {"systems": sum(counts), "members": dict(zip(names, counts, strict=True)), "taken": max(shares)}
+    row |= _parts(net, options, sum(each.charged for each in joined))
+    size = max(size for _, _, _, size in kinds if size is not None)
+    return (kinds[0][0], " + ".join(names), design, size), row, max(shares)
+
+
+def _parts(net: Network, options: Sequence[CheckedOption], charged: float) -> dict[str, Any]:
+    """Count the parts of a network, and the rates that the kinds of systems on it give it: those of the slowest."""
+    parts = options[0].site.own_network
+    rates = [_rates(option.system, parts) for option in options]
+    port_rate, nic_rate = min(port for port, _ in rates), min(nic for _, nic in rates)
     known = parts.alpha_s is not None and parts.hop_latency_s is not None
     latency = (parts.alpha_s or 0.0) + (int(net.most_hops) - 1) * (parts.hop_latency_s or 0.0)
     return {
-        "systems": systems,
         "tiers": int(net.tiers),
         "ports": int(net.ends),
         "switches": int(net.switches),
@@ -78,7 +119,6 @@ def _row(option: CheckedOption, systems: int, charged: float) -> dict[str, Any]:
         "mean_hops": float(net.mean_hops),
         "most_hops": int(net.most_hops),
         "latency_s": latency if known and net.most_hops else None,
-        "instead": _other_designs(site, system, option.fabric, systems),
     }
 
 

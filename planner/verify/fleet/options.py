@@ -10,7 +10,7 @@ from typing import Any
 from catalog.units import YEAR_S
 from models.network.group_links import Plant
 from planner.messages import Message
-from planner.problem.fabrics import bands, reach_of, scaleout_of
+from planner.problem.fabrics import bands, reach_of, reach_with_others, scaleout_of
 from planner.problem.facts import OfferFacts, ResolvedSpec, ScaleOut, ServingFacts, SiteFacts, SystemFacts
 from planner.spec.fabrics import PROVIDER
 from planner.verify.timing import TIME_TOL_S
@@ -99,6 +99,8 @@ class FleetOptions:
         if fabric not in site.topologies:
             raise KeyError(Message.of("verify.no_fabric_of_region", fabric=fabric, region=region).text())
         known = bands(fabric, system, site.fabric, reach_of(site, offer, system))
+        if size is not None and not home and all(size > band.largest for band in known):
+            known = bands(fabric, system, site.fabric, reach_with_others(self.problem, site, offer))
         band = next((band for band in known if size == (band.plant.systems if band.plant else None)), None)
         if band is None:
             raise KeyError(

@@ -12,9 +12,10 @@ from planner.evaluate.losses import losses_of
 from planner.evaluate.rank_placement import placement_of
 from planner.evaluate.reinforcement import Figures, GivenSplit, evaluate_split, interval_of
 from planner.messages import Message
-from planner.problem.fabrics import share_a_network, uneven
+from planner.problem.fabrics import uneven
 from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
+from planner.verify.fleet.joint_network import stand_together
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.points.evaluated import Recomputed
 from planner.verify.points.intervals import training_bounds
@@ -38,7 +39,7 @@ def reinforcement_point(
     if (pools[0]["batch"], pools[0]["workers"]) != (0, 1):
         raise ValueError(Message.of("verify.update_pool").text())
     if len(pools) == 2 and (
-        not share_a_network(*options) or min(option.scaleout_bytes_per_s for option in options) <= 0
+        not stand_together(*options) or min(option.scaleout_bytes_per_s for option in options) <= 0
     ):
         raise ValueError(Message.of("verify.pools_without_network").text())
     systems, spares = _systems(problem, job, options, pools)

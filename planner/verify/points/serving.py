@@ -14,8 +14,8 @@ from planner.evaluate.classes import class_rows
 from planner.evaluate.serving_layouts import broken_rules
 from planner.messages import Message
 from planner.problem.engine import EngineChoice
-from planner.problem.fabrics import share_a_network
 from planner.problem.facts import ResolvedSpec, ServingFacts
+from planner.verify.fleet.joint_network import stand_together
 from planner.verify.fleet.options import CheckedOption, key_at
 from planner.verify.points.evaluated import Recomputed
 from planner.verify.points.intervals import outside_rows, serving_bounds, serving_run, serving_tier, stated_bounds
@@ -114,7 +114,7 @@ def two_pools(
         raise ValueError(Message.of("verify.prefill_worker").text())
     if prefill.system.vendor != decode.system.vendor and workload.spec.kv_exchange is None:
         raise ValueError(Message.of("path.verify_vendors_apart", point=row["id"]).text())
-    if not share_a_network(prefill, decode) or min(option.scaleout_bytes_per_s for option in options) <= 0:
+    if not stand_together(prefill, decode) or min(option.scaleout_bytes_per_s for option in options) <= 0:
         raise ValueError(Message.of("verify.pools_share_network").text())
     layouts = (layout_on(prefill, first, workload), layout_on(decode, second, workload))
     found = disaggregated.evaluate(

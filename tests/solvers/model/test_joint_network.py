@@ -13,8 +13,8 @@ from solvers.decomposition.coverage import supports
 from solvers.model.block_data.joint_network import JointNetworks
 from solvers.model.build import build
 from solvers.model.data import PlanData
-from solvers.model.fabric import exceedable, most_taken
-from solvers.search.joint import solve
+from solvers.model.fabric import exceedable, joined_of, most_taken
+from solvers.search.joint import solve, with_values
 from tests.conftest import few_of
 from tests.solvers.model.test_residency import SEEDS
 from tests.solvers.reference import SMALL, TIMES, agree, best
@@ -206,3 +206,14 @@ def test_jobs_join_too(two):
 def test_a_wrong_membership_is_refused(two):
     with pytest.raises(ValueError, match=r"joint\.member"):
         replace(two, joint=replace(two.joint, member=np.array([[2, 0]])))
+
+
+def test_values_of_a_fleet_join_what_runs(two):
+    """One replica on both kinds: both join, the first takes 2 x 1 and the second 1 x 2; a plan without it joins none."""
+    found = joined_of(two, np.array([2.0, 1.0]), {"x": np.ones((1, 1)), "y": np.zeros(1)})
+    assert found["joins"].tolist() == [1, 1] and found["joint"].tolist() == [[2], [2]]
+    assert not joined_of(two, np.array([2.0, 1.0]), {"x": np.zeros((1, 1)), "y": np.zeros(1)})["joins"].any()
+    assert joined_of(replace(two, joint=None), np.ones(2), {}) == {}
+    solution = solve(two, EXACT)
+    again = joined_of(two, solution.values["n"], solution.values)
+    assert with_values(two, solution, {**solution.values, **again}).value == pytest.approx(solution.value)
