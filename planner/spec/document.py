@@ -78,8 +78,8 @@ def read_spec(
     source: str | Path | Mapping[str, Any], hourly: Sequence[Path], overlays: Sequence[Path] = ()
 ) -> dict[str, Any]:
     """Read a spec from a file or a mapping, with the models of the hub and the hourly series that it names; `hourly`: folders in which series may lie."""
-    if isinstance(source, Mapping):
-        return with_series(with_hub_models(source, overlays), hourly)
+    if isinstance(source, Mapping):  # a copy, for the plan keeps it while its owner may go on changing it
+        return with_series(with_hub_models(copy.deepcopy(dict(source)), overlays), hourly)
     document = with_hub_models(read_document(Path(source).read_bytes()), overlays)
     return with_series(document, [*hourly, Path(source).parent])
 

@@ -93,6 +93,14 @@ def test_a_package_with_the_name_of_a_command_answers_when_it_is_called(name):
         package({})
 
 
+def test_a_plan_keeps_the_spec_that_it_answers(tiny):
+    spec = tiny()
+    plan = planner.solve(spec)
+    spec["workloads"][0]["demand"] = {"requests_per_s": 1e6}
+    assert plan.document["spec"]["workloads"][0]["demand"] == tiny()["workloads"][0]["demand"]
+    assert planner.verify_plan(plan) == []
+
+
 def test_a_sweep_solves_every_combination_the_last_path_fastest(tiny):
     values = {"offers[0].price": ["300000 USD", "400000 USD"], "workloads[0].demand.requests_per_s": [30, 3000]}
     rows = planner.sweep(tiny(), values)
