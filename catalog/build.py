@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from catalog.errors import Wrong, close_names, did_you_mean, name_key
@@ -22,30 +23,46 @@ def build_records(
     problems: Problems,
 ) -> Records:
     """Build all records of a kind from the shipped data, then the blocks in their order, then the overrides."""
-    records: dict[str, Record] = {}
-    index: dict[str, str] = {}
-    ours = Place(f"{kind}.json: ", Origin())
-    for place, content in ((ours, read_data(kind)), *blocks):
-        if not isinstance(content, Mapping) or not isinstance(content.get(kind, []), list):
-            continue
-        first: dict[str, int] = {}
-        for i, entry in enumerate(content.get(kind, [])):
-            at = place if place.whole else Place(f"{place.path}{kind}[{i}]", place.origin)
-            name = entry.get("name") if isinstance(entry, Mapping) else None
-            if isinstance(name, str) and first.setdefault(name_key(name), i) != i:
-                problems.append(
-                    (at.path, Wrong("catalog.stated_twice", name=name, first=f"{kind}[{first[name_key(name)]}]"))
-                )
-            base = None
-            if place is not ours and isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
-                base = records.get(index.get(name_key(entry["name"]), ""))
-            record = read_record(kind, entry, at, base, lambda p, m: problems.append((p, m)))
-            if record is not None:
-                records[record.name] = record
-                for label in (record.name, *record.aliases):
-                    index.setdefault(name_key(label), record.name)
+    shipped, index, wrong = _shipped(kind)
+    records, index = dict(shipped), dict(index)
+    problems += wrong
+    for place, content in blocks:
+        _add(kind, place, content, records, index, problems)
     _apply_overrides(kind, overrides, records, index, problems)
     return records, index
+
+
+@cache
+def _shipped(kind: str) -> tuple[dict[str, Record], dict[str, str], Problems]:
+    """Build the records of the shipped data, once per process: the start of every catalog, which nobody may change."""
+    records: dict[str, Record] = {}
+    index: dict[str, str] = {}
+    problems: Problems = []
+    _add(kind, Place(f"{kind}.json: ", Origin()), read_data(kind), records, index, problems)
+    return records, index, problems
+
+
+def _add(
+    kind: str, place: Place, content: object, records: dict[str, Record], index: dict[str, str], problems: Problems
+) -> None:
+    """Add the records of a kind that a file or a block states; one of a user (its place has an origin) edits the record of its name."""
+    if not isinstance(content, Mapping) or not isinstance(content.get(kind, []), list):
+        return
+    first: dict[str, int] = {}
+    for i, entry in enumerate(content.get(kind, [])):
+        at = place if place.whole else Place(f"{place.path}{kind}[{i}]", place.origin)
+        name = entry.get("name") if isinstance(entry, Mapping) else None
+        if isinstance(name, str) and first.setdefault(name_key(name), i) != i:
+            problems.append(
+                (at.path, Wrong("catalog.stated_twice", name=name, first=f"{kind}[{first[name_key(name)]}]"))
+            )
+        edits = place.origin.kind and isinstance(name, str)
+        base = records.get(index.get(name_key(name), "")) if edits else None
+        record = read_record(kind, entry, at, base, lambda p, m: problems.append((p, m)))
+        if record is not None:
+            records[record.name] = record
+            for label in (record.name, *record.aliases):
+                index.setdefault(name_key(label), record.name)
 
 
 def _apply_overrides(

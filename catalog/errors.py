@@ -6,12 +6,13 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 MESSAGES = Path(__file__).parent / "messages"
 
 
+@lru_cache(maxsize=65_536)
 def name_key(name: str) -> str:
     """Normalise a name so that spelling variants are equal: "H100-SXM" and "h100 sxm".
 
