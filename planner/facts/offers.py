@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from catalog.dates import age_months
 from catalog.exchange import usd_of_one
@@ -44,6 +45,7 @@ class Rent:
         return all(mine is not None and old is not None and mine.number >= old.number for mine, old in pairs)
 
 
+@lru_cache(maxsize=4)
 def below_older(catalog: Catalog) -> dict[str, tuple[Rent, Rent]]:
     """Find each rent below the rent of an older chip of the same vendor that is nowhere stronger: (rent, dearest of these), by name of the offer.
 

@@ -136,13 +136,12 @@ def _left_out(given: Any, known: Any, path: str) -> Iterator[str]:
     if isinstance(given, list) and isinstance(known, list):
         for one, other in zip(given, known, strict=True):
             yield from _left_out(one, other, f"{path}[]")
-    elif isinstance(given, Mapping) and isinstance(known, Mapping):
+    elif isinstance(given, dict) and isinstance(known, dict):
         for key, inner in given.items():
-            place = f"{path}.{key}".lstrip(".")
             if key not in known:
-                yield place
-            else:
-                yield from _left_out(inner, known[key], place)
+                yield f"{path}.{key}".lstrip(".")
+            elif isinstance(inner, (dict, list)):
+                yield from _left_out(inner, known[key], f"{path}.{key}".lstrip("."))
 
 
 def _is_number(value: Any) -> bool:

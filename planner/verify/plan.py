@@ -81,10 +81,11 @@ def verified(plan: Plan, overlays: Sequence[Path] = ()) -> Verification:
         also = Message.of("verify.another_release", share=f"{PREDICTED_TOL:.0%}").text()
         note = f"{note}; {also}" if note else also
     found = findings(problem, document, overlays)
+    unknown = unknown_keys(document)
     if not made_by_another(document):
-        found += [Finding(path, Message.of("plan.unknown_key").text()) for path in unknown_keys(document)]
+        found += [Finding(path, Message.of("plan.unknown_key").text()) for path in unknown]
     proof = shortfall(problem) if document["status"] == "infeasible" else None
-    return Verification(found, unchecked_parts(document, same_figures, proof is not None), note, proof)
+    return Verification(found, unchecked_parts(document, same_figures, unknown, proof is not None), note, proof)
 
 
 def verify_plan(plan: Plan, overlays: Sequence[Path] = ()) -> list[Finding]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from planner.messages import Message
-from planner.plan.shape import unknown_keys
 from planner.version import __version__
 
 NAMES = ("flopwatt", "tokenwatt")  # names of the program: release 0.1 had the second
@@ -54,10 +53,13 @@ def was_charged_by_annuities(document: Mapping[str, Any]) -> bool:
     return release_of(document) in BY_ANNUITIES
 
 
-def unchecked_parts(document: Mapping[str, Any], same_figures: bool, proven: bool = False) -> list[Unchecked]:
+def unchecked_parts(
+    document: Mapping[str, Any], same_figures: bool, unknown: Iterable[str], proven: bool = False
+) -> list[Unchecked]:
     """List the parts of a plan that the checks take as stated.
 
-    `same_figures`: whether the plan was made with the catalog at hand. `proven`: whether a claimed infeasibility was proven again.
+    `same_figures`: whether the plan was made with the catalog at hand. `unknown`: the keys that no release wrote.
+    `proven`: whether a claimed infeasibility was proven again.
     """
     parts = [
         Unchecked("spec", Message.of("unchecked.question").text()),
@@ -67,7 +69,7 @@ def unchecked_parts(document: Mapping[str, Any], same_figures: bool, proven: boo
         parts += _without_answer(document, proven)
     else:
         parts += _of_the_search(document)
-    parts += [Unchecked(path, Message.of("unchecked.unknown").text()) for path in unknown_keys(document)]
+    parts += [Unchecked(path, Message.of("unchecked.unknown").text()) for path in unknown]
     return parts
 
 
