@@ -87,9 +87,7 @@ class Clock:
         """Reduce a value for each instant to values of the period: as they are, or means over the days of the year by local hour."""
         if self.whole_year:
             return values
-        zone = ZoneInfo(timezone)
-        usual_s = utc_offset_s(timezone, self.start)
-        moved = np.array([_offset_s(moment.astimezone(zone)) - usual_s for moment in self.instants()]) / HOUR_S
+        moved = (_offsets_s(self, timezone) - utc_offset_s(timezone, self.start)) / HOUR_S
         hours = np.tile(np.arange(SLOTS_PER_DAY), len(values) // SLOTS_PER_DAY) + moved
         first = np.floor(hours).astype(int)
         share = hours - first  # an hour that lies across two of the day counts in both
@@ -105,9 +103,7 @@ class Clock:
         hours = np.tile(np.arange(SLOTS_PER_DAY, dtype=float), self.hours // SLOTS_PER_DAY)
         if not self.whole_year:
             return at_hours(day, hours + (utc_offset_s(timezone, self.start) - usual_s) / HOUR_S)
-        zone = ZoneInfo(timezone)
-        moved_s = np.array([_offset_s(moment.astimezone(zone)) - usual_s for moment in self.instants()])
-        return at_hours(day, hours + moved_s / HOUR_S)
+        return at_hours(day, hours + (_offsets_s(self, timezone) - usual_s) / HOUR_S)
 
 
 def at_hours(day: Floats, hours: Floats) -> Floats:
@@ -140,6 +136,13 @@ def _offset_s(moment: datetime) -> float:
     """Return local minus UTC time [s] of a moment in its zone."""
     offset = moment.utcoffset()
     return offset.total_seconds() if offset else 0.0
+
+
+@lru_cache(maxsize=64)
+def _offsets_s(clock: Clock, timezone: str) -> Floats:
+    """Return local minus UTC time [s] at each instant of a clock."""
+    zone = ZoneInfo(timezone)
+    return np.array([_offset_s(moment.astimezone(zone)) for moment in clock.instants()])
 
 
 @lru_cache(maxsize=16)

@@ -360,14 +360,14 @@ def at_instants(start: str, values: Sequence[float | None], instants: Sequence[d
     The weeks are those next to the years between, so that the season stays within a week; where they lead out of the series, 52 weeks
     lead back. Raises ValueError for blank or missing hours, unless `fill` interpolates linearly between the hours around them.
     """
-    series = np.array([math.nan if value is None else value for value in values])
+    series = np.array(values, dtype=float)  # None becomes nan
     blank = np.isnan(series)
     if fill and not blank.all():
         series = np.interp(np.arange(len(series)), np.flatnonzero(~blank), series[~blank])
         blank[:] = False
     first = np.datetime64(datetime.fromisoformat(start).replace(tzinfo=None), "h")
-    at = np.array([moment.replace(tzinfo=None) for moment in instants], dtype="datetime64[h]")
-    index = _weeks_away((at - first).astype(int), len(series))
+    at = np.fromiter((moment.timestamp() for moment in instants), dtype=float, count=len(instants)) / HOUR_S
+    index = _weeks_away(at.astype(int) - first.astype(int), len(series))
     outside = (index < 0) | (index >= len(series))
     missing = outside | blank[np.where(outside, 0, index)]
     if missing.any():
