@@ -195,10 +195,11 @@ class PlanData:
             return self
         return replace(self.relaxation(), least_fleet=None)
 
-    def relaxation(self) -> PlanData:
-        """Return the same input with divisible replicas, on at least the fleet that whole ones hold (`solvers.model.least_fleet`)."""
+    def relaxation(self, hourly: bool = False) -> PlanData:
+        """Return the same input with divisible replicas, on at least the fleet of whole ones (`solvers.model.least_fleet`); `hourly`: on whole hourly systems."""
+        data = self if hourly else self.by_use()
         return replace(
-            self.by_use(), point_whole=None, point_load_s=None, use_workers=None, use_spares=None, resident_group=None
+            data, point_whole=None, point_load_s=None, use_workers=None, use_spares=None, resident_group=None
         )
 
     def by_use(self) -> PlanData:

@@ -151,9 +151,7 @@ def with_fewer_parts(
     `rate`: share of the value that each deployment saved may cost. None is looked for where the program is too large for one piece and not
     decomposed: what to drop is found in one piece.
     """
-    if best.value is None:
-        return best
-    if best.columns > MOST_COLUMNS_IN_ONE_PIECE and not supports(data):
+    if best.value is None or (best.columns > MOST_COLUMNS_IN_ONE_PIECE and not supports(data)):
         return best
     _say(options, "fewer deployments")
     program, first = best.program_of(data) or build(data), Found(best.value, dict(best.values))
@@ -269,7 +267,6 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
 
     Returns the relaxation's own status where it is infeasible or has no solution.
     """
-
     small = is_small(data)
 
     def limits(share: float, least_s: float = SETTINGS.least_time_s) -> Options:
@@ -294,9 +291,10 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         rounded = with_starts(part, rounded, limits(SETTINGS.rounding_share, first_s))
         if rounded is not None:
             best = _better_of(best, rated(_valued(data, *rounded, best), options))
-    asked = (
-        replace(options, enough_gap=None) if small else options
-    )  # a small program is searched as closely as its relaxation
+    # a small program is searched as closely as its relaxation
+    asked = replace(options, enough_gap=None) if small else options
+    if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_full:
+        best = _with_whole_hours(data, best, limits(SETTINGS.consolidation_share))
     if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_full:
         _say(options, "whole replicas over all operating points")
         enough = replace(limits(SETTINGS.full_share), target=_good_enough(best, asked), method="direct")
@@ -333,6 +331,13 @@ def _bounded(data: PlanData, best: Solution, slot: Slot | None, options: Options
     return _raised(best, bound, options), taken
 
 
+def _with_whole_hours(data: PlanData, best: Solution, options: Options) -> Solution:
+    """Raise the bound by divisible replicas on whole hourly systems, which the relaxation takes in fractions."""
+    if data.hourly is None or best.value is None:
+        return best
+    return _raised(best, solve_direct(data.relaxation(hourly=True), replace(options, progress=None)).bound, options)
+
+
 def _bounded_further(data: PlanData, divisible: Solution, best: Solution, options: Options) -> Solution:
     """Raise the bound with several times the linear programs, up to the gap asked, where the plan is not proven to be within it."""
     slot = _slot(data, divisible, options) if options.time_limit_s > 0 else None
@@ -355,9 +360,8 @@ def _raised(best: Solution, bound: float | None, options: Options) -> Solution:
     raised = rated(replace(best, bound=bound), options)
     if best.before is None or raised.status != "limit":
         return raised
-    first = rated(
-        replace(raised, value=best.before[0]), options
-    )  # the gap asked is that of the best plan, not of the simpler one
+    # the gap asked is that of the best plan, not of the simpler one
+    first = rated(replace(raised, value=best.before[0]), options)
     return raised if first.status == "limit" else replace(raised, status="within_gap")
 
 

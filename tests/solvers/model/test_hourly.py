@@ -13,7 +13,7 @@ from solvers.interface import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.block_data.hourly import HourlyData
 from solvers.model.data import Limit, PlanData
-from solvers.search.joint import solve
+from solvers.search.joint import _with_whole_hours, solve
 from tests.solvers.model.test_rows_by_hand import Rows
 from tests.solvers.reference import near
 
@@ -189,6 +189,19 @@ def test_fractions_of_systems_bound_whole_ones():
         case = drawn(seed)
         data = problem(case["demand"], case["held_cost"], case["hours"], case["start_cost"], case["least"])
         assert solve(data.by_use(), EXACT).value <= solve(data, EXACT).value * (1 + 1e-9)
+
+
+def test_whole_systems_by_the_hour_raise_the_bound():
+    """Half a system's load in two slots takes a whole one in each, 2 in all; the relaxation pays for two halves. No bound is beyond the optimum."""
+    data = problem([0.5, 0.5], 100.0, 1.0, whole=True)
+    relaxed, found = solve(data.relaxation(), EXACT).value, solve(data, EXACT)
+    assert near(relaxed, 1.0) and near(found.value, 2.0)
+    assert near(_with_whole_hours(data, replace(found, bound=relaxed), EXACT).bound, 2.0)
+    for seed in range(10):
+        case = drawn(seed)
+        data = problem(case["demand"], case["held_cost"], case["hours"], case["start_cost"], case["least"], whole=True)
+        raised = _with_whole_hours(data, replace(solve(data, EXACT), bound=0.0), EXACT)
+        assert raised.bound <= enumerated(**case) * (1 + 1e-9), seed
 
 
 def test_decomposed_and_in_one_piece():
