@@ -102,9 +102,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what collection made from garbage collection: half a million objects that stay to the end took a sixth of the time."""
+    """Exempt what collection made from garbage collection: half a million objects that stay to the end took a sixth of the time.
+
+    Of what tests make, little is in cycles; looking for them at every 700 new objects took another 4 %.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(scope="session")
