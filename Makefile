@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := tests/golden tests/solvers/model tests/planner/spec tests/house models catalog
 VERSIONS ?= 3.11 3.13
 
-.PHONY: pictures dashboard-pictures plan test nightly quick versions audit fuzz coverage lint format docs clean
+.PHONY: pictures dashboard-pictures site plan test nightly quick versions audit fuzz coverage lint format docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
@@ -26,6 +26,11 @@ pictures: $(VENV)/.installed
 # The pages of the dashboard in a browser: docs/pictures. Needs a Chromium on the path.
 dashboard-pictures: $(VENV)/.installed-test
 	$(BIN)/python docs/build_dashboard_pictures.py
+
+# The documentation as a site that opens without a network, in site/; a broken link ends it.
+site: $(VENV)/.installed-site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 # All tests, and the examples in the docstrings of the four packages.
 test: $(VENV)/.installed-test
