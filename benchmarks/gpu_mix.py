@@ -102,7 +102,7 @@ def numbers(problem: ResolvedSpec) -> tuple[dict[str, Kind], dict[tuple[str, str
         float(s * d) for s, d in zip(calendar.seconds, calendar.discount, strict=True)
     )  # seconds at their present worth
     per_w = {
-        True: float(site.price_per_j[0]) * site.pue * paid_s,
+        True: float(site.price_per_j[0]) * paid_s,
         False: 0.0,
     }  # energy of what is rented is in the rent
     kinds, serving = {}, {}
@@ -112,7 +112,7 @@ def numbers(problem: ResolvedSpec) -> tuple[dict[str, Kind], dict[tuple[str, str
         owned += option.facility_capital * charged.facility
         owned += (option.staff_per_year + option.software_per_year) * charged.per_year
         kinds[option.system.name] = Kind(
-            owned + option.rent_per_s * paid_s + option.idle_it_w * per_w[option.owned], option.offer.supply
+            owned + option.rent_per_s * paid_s + option.idle_at_meter_w * per_w[option.owned], option.offer.supply
         )
     for pool in found.pools:
         demand = float(pool.workload.requests_per_s.sum(axis=0).max())
@@ -122,7 +122,9 @@ def numbers(problem: ResolvedSpec) -> tuple[dict[str, Kind], dict[tuple[str, str
             if key in serving:
                 raise SystemExit(f"two points of {key}")
             replicas = demand / point.capacity
-            serving[key] = Load(replicas * use.systems, replicas * use.extra_it_w * per_w[use.option.owned])
+            serving[key] = Load(
+                replicas * use.systems, replicas * use.extra_it_w * use.option.pue * per_w[use.option.owned]
+            )
     return kinds, serving
 
 

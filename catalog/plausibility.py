@@ -79,7 +79,7 @@ _BY_FIGURE = {
     "power_w": Range(1e-2, 1e10, positive=True),
     "radix": Range(2, 1e5, positive=True, whole=True),
     "nic_ports": Range(1, 1e6, whole=True),
-    "pue": Range(1, 5, positive=True),
+    **dict.fromkeys(("pue", "pue_air", "pue_liquid", "pue_reported"), Range(1, 5, positive=True)),
     "idle_fraction": Range(1e-6, 1),
     **dict.fromkeys(("compute_share", "memory_share", "bandwidth_share"), Range(1e-3, 1, positive=True)),
 }  # fmt: skip

@@ -51,3 +51,19 @@ class Schema:
             if re.fullmatch(pattern, name):
                 return spec
         return FigureSpec((), "") if self.open else None
+
+
+def one(unit: str, words: str, required: bool = False) -> FigureSpec:
+    """Specify a figure that is one number of a unit."""
+    return FigureSpec((unit,), words, required)
+
+
+NOTES = {
+    "note": TextSpec("what a user should know of the whole record"),
+    "announcement": TextSpec("what an announcement under audit says of it, in its words"),
+}
+CONTENTS = TextSpec("what the price contains: energy, delivery, demand and levies, each included, separate or unknown")
+MAKER = {
+    "vendor": TextSpec("who makes it"),
+    "year": TextSpec("year of the launch"),
+}

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from catalog.schema import FigureSpec, Schema, TextSpec
+from catalog.schema import CONTENTS, MAKER, NOTES, FigureSpec, Schema, TextSpec, one
 from catalog.units import HOURS_PER_DAY
-
-
-def _one(unit: str, words: str, required: bool = False) -> FigureSpec:
-    return FigureSpec((unit,), words, required)
-
-
-_NOTES = {
-    "note": TextSpec("what a user should know of the whole record"),
-    "announcement": TextSpec("what an announcement under audit says of it, in its words"),
-}
-_CONTENTS = TextSpec("what the price contains: energy, delivery, demand and levies, each included, separate or unknown")
-_MAKER = {
-    "vendor": TextSpec("who makes it"),
-    "year": TextSpec("year of the launch"),
-}
 
 _REACHED = ("16bit", "8bit", "attention", "memory", "scaleup")
 _FORMATS = ("bf16", "fp16", "fp8", "fp4", "int8", "int4", "fp32", "tf32")
@@ -27,26 +12,26 @@ CHIPS = Schema(
     "chips",
     "accelerators",
     {
-        **{f"{f}_flop_per_s": _one("FLOP/s", f"dense peak rate in {f}") for f in _FORMATS},
-        "hbm_bytes": _one("byte", "memory on the package or board, as sold"),
-        "driver_bytes": _one("byte", "memory that the driver reports to programs: what an engine divides"),
-        "hbm_bytes_per_s": _one("byte/s", "peak bandwidth of that memory"),
-        "onchip_bytes": _one("byte", "last-level cache or scratch memory"),
-        "scaleup_bytes_per_s": _one("byte/s", "scale-up link of one chip, one direction"),
-        "scaleup_chips": _one("chip", "most chips in one scale-up domain"),
-        "host_bytes_per_s": _one("byte/s", "link of one chip to the memory of its host, one direction"),
-        "tdp_w": _one("W", "rated power"),
-        "idle_fraction": _one("1", "idle power as a share of the rated power"),
-        "price": _one("USD", "purchase price of one chip"),
-        "rent_on_demand": _one("USD/s", "rent of one chip on demand"),
-        "rent_reserved": _one("USD/s", "rent of one chip under a commitment"),
-        "rent_spot": _one("USD/s", "rent of one chip on the spot market"),
-        "embodied_carbon_kg": _one("kg", "carbon emitted in making it with its share of a whole server"),
-        **{f"reached_{part}": _one("1", f"{part} beside other chips, by an own probe") for part in _REACHED},
+        **{f"{f}_flop_per_s": one("FLOP/s", f"dense peak rate in {f}") for f in _FORMATS},
+        "hbm_bytes": one("byte", "memory on the package or board, as sold"),
+        "driver_bytes": one("byte", "memory that the driver reports to programs: what an engine divides"),
+        "hbm_bytes_per_s": one("byte/s", "peak bandwidth of that memory"),
+        "onchip_bytes": one("byte", "last-level cache or scratch memory"),
+        "scaleup_bytes_per_s": one("byte/s", "scale-up link of one chip, one direction"),
+        "scaleup_chips": one("chip", "most chips in one scale-up domain"),
+        "host_bytes_per_s": one("byte/s", "link of one chip to the memory of its host, one direction"),
+        "tdp_w": one("W", "rated power"),
+        "idle_fraction": one("1", "idle power as a share of the rated power"),
+        "price": one("USD", "purchase price of one chip"),
+        "rent_on_demand": one("USD/s", "rent of one chip on demand"),
+        "rent_reserved": one("USD/s", "rent of one chip under a commitment"),
+        "rent_spot": one("USD/s", "rent of one chip on the spot market"),
+        "embodied_carbon_kg": one("kg", "carbon emitted in making it with its share of a whole server"),
+        **{f"reached_{part}": one("1", f"{part} beside other chips, by an own probe") for part in _REACHED},
     },
     {
-        **_NOTES,
-        **_MAKER,
+        **NOTES,
+        **MAKER,
         "family": TextSpec("architecture generation, which decides the efficiency constants"),
         "block_scaled": TextSpec('formats whose block scales its matrix units apply, such as "mxfp8, mxfp4, nvfp4"'),
         "memory": TextSpec("memory technology"),
@@ -65,33 +50,31 @@ SYSTEMS = Schema(
     "systems",
     "servers, racks and pods as they are sold",
     {
-        "chips": _one("chip", "chips in one unit", required=True),
-        "scaleup_bytes_per_s": _one("byte/s", "scale-up link of one chip, one direction"),
-        "scaleup_chips": _one("chip", "chips in one scale-up domain as sold"),
-        "nic_bytes_per_s": _one("byte/s", "network out of the unit per chip, one direction"),
-        "nic_ports": _one("1", "network ports of one unit"),
-        "host_bytes": _one("byte", "memory of the hosts of one unit"),
-        "host_crowding": _one("1", "how the rate over the links of a host falls with g chips, as (g/2)^-c"),
-        "power_w": _one("W", "maximum power of one unit"),
-        "idle_fraction": _one("1", "power of one unit that waits for work, as a share of its maximum"),
-        "rack_power_w": _one("W", "power of its fullest rack, as sold"),
-        "racks": _one("1", "racks that one unit takes, below 1 where several share one"),
-        "tco": _one("USD", "three-year total cost"),
-        "budget": _one("USD", "budget of the project"),
-        "rent": _one("USD/s", "rent of the whole"),
-        **{
-            f"residual_{n}y": _one("1", f"share of the purchase price left at an age of {n} years") for n in range(1, 6)
-        },
-        "deploy_s": _one("s", "time to deploy"),
-        "compute_share": _one("1", "of a slice of one chip, such as MIG: its share of the chip's rates"),
-        "memory_share": _one("1", "of a slice of one chip: its share of the chip's memory"),
-        "bandwidth_share": _one("1", "of a slice of one chip: its share of the bandwidth of the chip's memory"),
-        "sustained_fraction": _one("1", "share of the peak rate, or of the time, in use"),
-        "latency_s": _one("s", "latency inside a rack"),
+        "chips": one("chip", "chips in one unit", required=True),
+        "scaleup_bytes_per_s": one("byte/s", "scale-up link of one chip, one direction"),
+        "scaleup_chips": one("chip", "chips in one scale-up domain as sold"),
+        "nic_bytes_per_s": one("byte/s", "network out of the unit per chip, one direction"),
+        "nic_ports": one("1", "network ports of one unit"),
+        "host_bytes": one("byte", "memory of the hosts of one unit"),
+        "host_crowding": one("1", "how the rate over the links of a host falls with g chips, as (g/2)^-c"),
+        "power_w": one("W", "maximum power of one unit"),
+        "idle_fraction": one("1", "power of one unit that waits for work, as a share of its maximum"),
+        "rack_power_w": one("W", "power of its fullest rack, as sold"),
+        "racks": one("1", "racks that one unit takes, below 1 where several share one"),
+        "tco": one("USD", "three-year total cost"),
+        "budget": one("USD", "budget of the project"),
+        "rent": one("USD/s", "rent of the whole"),
+        **{f"residual_{n}y": one("1", f"share of the purchase price left at an age of {n} years") for n in range(1, 6)},
+        "deploy_s": one("s", "time to deploy"),
+        "compute_share": one("1", "of a slice of one chip, such as MIG: its share of the chip's rates"),
+        "memory_share": one("1", "of a slice of one chip: its share of the chip's memory"),
+        "bandwidth_share": one("1", "of a slice of one chip: its share of the bandwidth of the chip's memory"),
+        "sustained_fraction": one("1", "share of the peak rate, or of the time, in use"),
+        "latency_s": one("s", "latency inside a rack"),
     },
     {
-        **_NOTES,
-        **_MAKER,
+        **NOTES,
+        **MAKER,
         "chip": TextSpec("chip record", refers="chips", required=True),
         "chip_as_named": TextSpec("chip as the source names it"),
         "form": TextSpec("node, rack, supernode, pod, cloud node, cluster …"),
@@ -111,24 +94,24 @@ FABRICS = Schema(
     "fabrics",
     "network technologies between and inside systems",
     {
-        "port_bytes_per_s": _one("byte/s", "rate of one port, one direction"),
-        "radix": _one("1", "ports of one switch"),
-        "switch_bytes_per_s": _one("byte/s", "capacity of one switch, one direction"),
-        "switch_price": _one("USD", "price of one switch"),
-        "switch_power_w": _one("W", "power of one switch without optics"),
-        "optic_power_w": _one("W", "power of the transceiver at one end of one port"),
-        "link_price_one_tier": _one("USD", "connectors and cables per NIC port, one tier of switches"),
-        "link_price_two_tier": _one("USD", "connectors and cables per NIC port, two tiers of switches"),
-        "link_price_three_tier": _one("USD", "connectors and cables per NIC port, three tiers of switches"),
-        "copper_link_price": _one("USD", "a copper cable with both connectors, within a rack"),
-        "rack_systems": _one("1", "systems in a rack, between which links may be of copper"),
-        "hop_latency_s": _one("s", "latency of one switch"),
-        "alpha_s": _one("s", "start-up time of a message between two chips"),
-        "stalled_fraction": _one("1", "share of collectives that stall"),
+        "port_bytes_per_s": one("byte/s", "rate of one port, one direction"),
+        "radix": one("1", "ports of one switch"),
+        "switch_bytes_per_s": one("byte/s", "capacity of one switch, one direction"),
+        "switch_price": one("USD", "price of one switch"),
+        "switch_power_w": one("W", "power of one switch without optics"),
+        "optic_power_w": one("W", "power of the transceiver at one end of one port"),
+        "link_price_one_tier": one("USD", "connectors and cables per NIC port, one tier of switches"),
+        "link_price_two_tier": one("USD", "connectors and cables per NIC port, two tiers of switches"),
+        "link_price_three_tier": one("USD", "connectors and cables per NIC port, three tiers of switches"),
+        "copper_link_price": one("USD", "a copper cable with both connectors, within a rack"),
+        "rack_systems": one("1", "systems in a rack, between which links may be of copper"),
+        "hop_latency_s": one("s", "latency of one switch"),
+        "alpha_s": one("s", "start-up time of a message between two chips"),
+        "stalled_fraction": one("1", "share of collectives that stall"),
     },
     {
-        **_NOTES,
-        **_MAKER,
+        **NOTES,
+        **MAKER,
         "family": TextSpec("kind of the record; networks between systems are of the first three", _FABRIC_FAMILIES),
         "switch": TextSpec("switch that the figures belong to"),
         "port": TextSpec("port rate where one number does not say it"),
@@ -197,16 +180,16 @@ ARCHITECTURES = Schema(
     "architectures",
     "shapes of neural networks",
     {
-        **{name: _one("byte" if name.endswith("_bytes") else "1", words) for name, words in _SHAPE.items()},
-        "window_tokens": _one("token", "tokens that a sliding window sees"),
-        "max_context": _one("token", "longest context"),
-        "checkpoint_bytes": _one("byte", "size of the weights as published, in the format of `weights`"),
-        **{f"{f}_group": _one("1", f"elements that share a scale in its weights in {f}") for f in NARROW_FORMATS},
-        "training_flop": _one("FLOP", "work of its training"),
-        **{name: _one("1", f"{words} score, as a fraction") for name, words in _SCORES.items()},
+        **{name: one("byte" if name.endswith("_bytes") else "1", words) for name, words in _SHAPE.items()},
+        "window_tokens": one("token", "tokens that a sliding window sees"),
+        "max_context": one("token", "longest context"),
+        "checkpoint_bytes": one("byte", "size of the weights as published, in the format of `weights`"),
+        **{f"{f}_group": one("1", f"elements that share a scale in its weights in {f}") for f in NARROW_FORMATS},
+        "training_flop": one("FLOP", "work of its training"),
+        **{name: one("1", f"{words} score, as a fraction") for name, words in _SCORES.items()},
     },
     {
-        **_NOTES,
+        **NOTES,
         "hf_id": TextSpec("its name on the Hugging Face hub, which is an alias too"),
         "family": TextSpec("who publishes it, or the series"),
         "year": TextSpec("year of the release"),
@@ -237,26 +220,30 @@ REGIONS = Schema(
     "regions",
     "places for a site",
     {
-        "latitude": _one("degree", "latitude, north positive"),
-        "longitude": _one("degree", "longitude, east positive"),
-        "electricity_price": _one("USD/J", "mean price of electricity"),
+        "latitude": one("degree", "latitude, north positive"),
+        "longitude": one("degree", "longitude, east positive"),
+        "electricity_price": one("USD/J", "mean price of electricity"),
         "price_profile": FigureSpec(("USD/J",), f"mean market price of {_BY_LOCAL_HOUR}", values=HOURS_PER_DAY),
-        "electricity_delivery": _one("USD/J", "delivery, losses and supply on top of the market price"),
-        "electricity_levies": _one("USD/J", "levies on top of price and delivery"),
-        "electricity_industrial": _one("USD/J", "what industry or businesses pay on average, all parts included"),
-        "carbon_intensity": _one("kg/J", "mean carbon intensity of the grid"),
+        "electricity_delivery": one("USD/J", "delivery, losses and supply on top of the market price"),
+        "electricity_levies": one("USD/J", "levies on top of price and delivery"),
+        "electricity_industrial": one("USD/J", "what industry or businesses pay on average, all parts included"),
+        "carbon_intensity": one("kg/J", "mean carbon intensity of the grid"),
         "carbon_profile": FigureSpec(("kg/J",), f"mean direct carbon of {_BY_LOCAL_HOUR}", values=HOURS_PER_DAY),
-        "pue": _one("1", "power usage effectiveness"),
-        "construction_cost": _one("USD/W", "cost of building a data centre per watt of IT power"),
+        "pue": one("1", "power usage effectiveness of all halls there, in place of that of the climate"),
+        "pue_reported": one(
+            "1", "power usage effectiveness that an operator reports of halls of its own there; no plan counts it"
+        ),
+        "construction_cost": one("USD/W", "cost of building a data centre per watt of IT power"),
     },
     {
-        **_NOTES,
-        **{f"electricity_{price}_contents": _CONTENTS for price in ("price", "delivery", "industrial")},
-        "price_profile_contents": _CONTENTS,
+        **NOTES,
+        **{f"electricity_{price}_contents": CONTENTS for price in ("price", "delivery", "industrial")},
+        "price_profile_contents": CONTENTS,
         "city": TextSpec("city"),
         "country": TextSpec("country"),
         "hub": TextSpec("kind of hub"),
         "timezone": TextSpec("IANA time zone", required=True),
+        "climate": TextSpec("climate zone of ASHRAE Standard 169-2006", refers="climates"),
         "export_zone": TextSpec("group of the US export rules", ("CN", "D4", "none", "US")),
         "export_note": TextSpec("export rule in the words of the source"),
         "residency": TextSpec("zone within which data may be kept"),
@@ -267,17 +254,29 @@ REGIONS = Schema(
     },
 )
 
+CLIMATES = Schema(
+    "climates",
+    "climate zones of ASHRAE Standard 169-2006, which say how often the air outside cools a hall",
+    {
+        "pue_air": one("1", "power usage effectiveness of large halls with systems cooled by air, mean over a year"),
+        "pue_liquid": one(
+            "1", "power usage effectiveness of large halls with systems cooled by liquid, mean over a year"
+        ),
+    },
+    {**NOTES, "title": TextSpec("temperature and humidity")},
+)
+
 TARIFFS = Schema(
     "tariffs",
     "time-of-use tariffs, hours in local time",
     {
-        "demand_charge": _one("USD/W s", "charge on the month's peak power"),
-        "capacity_charge": _one("USD/W s", "charge on the connected capacity (per kVA, taken as kW)"),
-        "floating_share": _one("1", "share of the flat price that its multipliers float"),
+        "demand_charge": one("USD/W s", "charge on the month's peak power"),
+        "capacity_charge": one("USD/W s", "charge on the connected capacity (per kVA, taken as kW)"),
+        "floating_share": one("1", "share of the flat price that its multipliers float"),
     },
     {
-        **_NOTES,
-        "contents": _CONTENTS,
+        **NOTES,
+        "contents": CONTENTS,
         "region": TextSpec("area it holds in"),
         "title": TextSpec("notice or schedule"),
         "currency": TextSpec("currency of its prices"),
@@ -291,8 +290,8 @@ TARIFFS = Schema(
         "bands": TextSpec('rows (months, days, hour from, hour to, band, figure of this record or "")', rows=True),
     },
     families={
-        r"multiplier_[a-z_]+": _one("1", "price in this season and band as a multiple of the flat price"),
-        r"price_[a-z_]+": _one("USD/J", "price in this season and band"),
+        r"multiplier_[a-z_]+": one("1", "price in this season and band as a multiple of the flat price"),
+        r"price_[a-z_]+": one("USD/J", "price in this season and band"),
     },
 )
 
@@ -301,11 +300,11 @@ OFFERS = Schema(
     "ways to obtain a system",
     {
         "price": FigureSpec(("USD", "USD/s"), "of one system: its purchase, or its rent per second", required=True),
-        "supply": _one("system", "most systems that can be had"),
-        "term": _one("s", "least time for which it is rented"),
+        "supply": one("system", "most systems that can be had"),
+        "term": one("s", "least time for which it is rented"),
     },
     {
-        **_NOTES,
+        **NOTES,
         "system": TextSpec("system record", refers="systems", required=True),
         "how": TextSpec("bought or rented", ("buy", "on_demand", "reserved", "spot"), required=True),
         "region": TextSpec(
@@ -324,15 +323,15 @@ WAN = Schema(
     "wan",
     "paths between regions and prices of transport",
     {
-        "rtt_s": _one("s", "round-trip time"),
-        "price_per_byte": _one("USD/byte", "price of moving a byte"),
-        "line_price_per_byte": _one("USD/byte", "price of a byte of capacity on a line that is always paid for"),
-        "port_price": _one("USD/s", "price of one port or connection"),
-        "port_bytes_per_s": _one("byte/s", "rate of that port"),
-        "availability": _one("1", "share of time it is up"),
+        "rtt_s": one("s", "round-trip time"),
+        "price_per_byte": one("USD/byte", "price of moving a byte"),
+        "line_price_per_byte": one("USD/byte", "price of a byte of capacity on a line that is always paid for"),
+        "port_price": one("USD/s", "price of one port or connection"),
+        "port_bytes_per_s": one("byte/s", "rate of that port"),
+        "availability": one("1", "share of time it is up"),
     },
     {
-        **_NOTES,
+        **NOTES,
         "ends": TextSpec("the two regions", rows=True),
         "transport": TextSpec("kind of line"),
         "measured_between": TextSpec("cloud regions between which it was measured"),
@@ -344,19 +343,19 @@ LINES = Schema(
     "lines",
     "kinds of line between two sites",
     {
-        "rtt_factor": _one("1", "round trip as a multiple of that of the path between its ends"),
-        "rtt_added_s": _one("s", "added to the round trip, by what encrypts and forwards"),
-        "availability": _one("1", "share of time it is up"),
-        "unit_bytes_per_s": _one(
+        "rtt_factor": one("1", "round trip as a multiple of that of the path between its ends"),
+        "rtt_added_s": one("s", "added to the round trip, by what encrypts and forwards"),
+        "availability": one("1", "share of time it is up"),
+        "unit_bytes_per_s": one(
             "byte/s", "capacity of one unit in each direction; without it the line is not bought by capacity"
         ),
-        "unit_price": _one("USD/s", "rent of one unit, both ends together"),
-        "price_per_byte": _one("USD/byte", "of a byte that leaves a site"),
-        "path_price_share": _one("1", "share of the path's own price of a byte that is paid beside it"),
-        "setup_s": _one("s", "from the order until it carries traffic"),
+        "unit_price": one("USD/s", "rent of one unit, both ends together"),
+        "price_per_byte": one("USD/byte", "of a byte that leaves a site"),
+        "path_price_share": one("1", "share of the path's own price of a byte that is paid beside it"),
+        "setup_s": one("s", "from the order until it carries traffic"),
     },
     {
-        **_NOTES,
+        **NOTES,
         "security": TextSpec(
             "open to all, encrypted from end to end of the line, or a line of one's own",
             ("public", "encrypted", "private"),
@@ -377,7 +376,7 @@ POWER_CURVES = Schema(
         "relative_throughput": FigureSpec(("1",), "throughput as a share of the largest", values=0),
     },
     {
-        **_NOTES,
+        **NOTES,
         "chip": TextSpec("chip as the source names it"),
         "workload": TextSpec("what ran"),
         "axis": TextSpec("what x is"),
@@ -388,23 +387,23 @@ ANCHORS = Schema(
     "anchors",
     "published rates of whole systems, which predictions are held against",
     {
-        "rate": _one(
+        "rate": one(
             "token/s",
             "tokens of one chip: of output in decode, of prompts in prefill, of both in training",
             required=True,
         ),
-        "chips": _one("chip", "chips that ran it"),
-        "input_tokens": _one("token", "prompt of a request"),
-        "output_tokens": _one("token", "answer of a request"),
-        "tpot_limit_s": _one("s", "limit on the time per output token"),
-        "draft_tokens": _one("token", "tokens drafted in a step"),
-        "acceptance": _one("1", "chance that a draft is accepted"),
-        "imbalance": _one("1", "load of the fullest rank of experts over the mean; without it as fitted"),
-        "scaleout_bytes_per_s": _one("byte/s", "network of one chip beyond its scale-up domain"),
-        "year": _one("1", "release of the engine [year]"),
+        "chips": one("chip", "chips that ran it"),
+        "input_tokens": one("token", "prompt of a request"),
+        "output_tokens": one("token", "answer of a request"),
+        "tpot_limit_s": one("s", "limit on the time per output token"),
+        "draft_tokens": one("token", "tokens drafted in a step"),
+        "acceptance": one("1", "chance that a draft is accepted"),
+        "imbalance": one("1", "load of the fullest rank of experts over the mean; without it as fitted"),
+        "scaleout_bytes_per_s": one("byte/s", "network of one chip beyond its scale-up domain"),
+        "year": one("1", "release of the engine [year]"),
     },
     {
-        **_NOTES,
+        **NOTES,
         "chip": TextSpec("chip record", refers="chips", required=True),
         "engine": TextSpec("engine whose fitted factors hold; without it those of engines without any"),
         "system": TextSpec("system record", refers="systems"),
@@ -421,28 +420,28 @@ ENGINES = Schema(
     "engines",
     "serving engines, and compilers whose kernels they run",
     {
-        "host": _one("1", "time of the host per step and request, over that of its base"),
-        "launch": _one(
+        "host": one("1", "time of the host per step and request, over that of its base"),
+        "launch": one(
             "1", "launch time of layers, over that of its base: below 1 where kernels are fused or stay resident"
         ),
-        "first_token": _one("1", "constant part of the time to first token, over that of its base"),
-        "compute": _one(
+        "first_token": one("1", "constant part of the time to first token, over that of its base"),
+        "compute": one(
             "1", "share of the peak that matrix products reach, over that of its base; on any family of chips"
         ),
-        "memory": _one(
+        "memory": one(
             "1", "share of the memory bandwidth that is reached, over that of its base; on any family of chips"
         ),
-        "host_step_s": _one("s", "time of the host per step, in place of the fitted one"),
-        "host_request_s": _one("s", "time of the host per running request and step, in place of the fitted one"),
-        "layer_launch_s": _one("s", "launch time of a layer, in place of the fitted one"),
-        "memory_share": _one(
+        "host_step_s": one("s", "time of the host per step, in place of the fitted one"),
+        "host_request_s": one("s", "time of the host per running request and step, in place of the fitted one"),
+        "layer_launch_s": one("s", "launch time of a layer, in place of the fitted one"),
+        "memory_share": one(
             "1", "share that it is shipped with: of the memory that the driver reports, or of what weights leave"
         ),
-        "reserved_bytes": _one("byte", "context, communication buffers and captured graphs on a chip"),
+        "reserved_bytes": one("byte", "context, communication buffers and captured graphs on a chip"),
     },
     {
-        **_NOTES,
-        **_MAKER,
+        **NOTES,
+        **MAKER,
         "memory_rule": TextSpec(
             "how it divides memory: a share with the working memory of its largest step inside (share) or outside (static), or a share of what weights and that step leave (free)",
             ("share", "static", "free"),
@@ -456,8 +455,8 @@ ENGINES = Schema(
         ),
     },
     families={
-        r"compute_[a-z0-9_]+": _one("1", "the same as compute, on one family of chips"),
-        r"memory_[a-z0-9_]+": _one("1", "the same as memory, on one family of chips"),
+        r"compute_[a-z0-9_]+": one("1", "the same as compute, on one family of chips"),
+        r"memory_[a-z0-9_]+": one("1", "the same as memory, on one family of chips"),
     },
 )
 
@@ -465,17 +464,17 @@ COMPONENTS = Schema(
     "components",
     "parts of chips, by supplier",
     {
-        "price": _one("USD", "price of good ones of `bytes` together"),
-        "bytes": _one("byte", "memory that the price is for"),
-        "good_share": _one("1", "yield: share of those made that are good"),
+        "price": one("USD", "price of good ones of `bytes` together"),
+        "bytes": one("byte", "memory that the price is for"),
+        "good_share": one("1", "yield: share of those made that are good"),
     },
-    {**_NOTES, **_MAKER, "role": TextSpec("what it is part of a chip for", ("memory",), required=True)},
+    {**NOTES, **MAKER, "role": TextSpec("what it is part of a chip for", ("memory",), required=True)},
 )
 
 DEFAULTS = Schema(
-    "defaults", "what is assumed where nothing is stated", text={**_NOTES, "contents": _CONTENTS}, open=True
+    "defaults", "what is assumed where nothing is stated", text={**NOTES, "contents": CONTENTS}, open=True
 )
-CONSTANTS = Schema("constants", "fitted constants of the models", text=_NOTES, open=True)
+CONSTANTS = Schema("constants", "fitted constants of the models", text=NOTES, open=True)
 
 SCHEMAS: dict[str, Schema] = {
     s.kind: s
@@ -485,6 +484,7 @@ SCHEMAS: dict[str, Schema] = {
         FABRICS,
         ARCHITECTURES,
         REGIONS,
+        CLIMATES,
         TARIFFS,
         OFFERS,
         WAN,

@@ -15,6 +15,7 @@ from planner.messages import Message
 from planner.money.owning import Purchase, total_worth
 from planner.problem.economics import Economics
 from planner.problem.fabrics import Band, bands, carries_as_much, reach_of, reach_with_others, scaleout_of
+from planner.problem.facility import OPEN
 from planner.problem.facts import OfferFacts, ResolvedSpec, ScaleOut, SiteFacts, SystemFacts, exportable, hall_refusal
 from planner.problem.phases import API, Term
 from planner.spec.fabrics import PROVIDER
@@ -46,9 +47,14 @@ class FleetOption:
         return self.offer.how == "buy"
 
     @property
+    def pue(self) -> float:
+        """Return the power usage effectiveness of the hall in which it stands: the site's, or its provider's there."""
+        return self.site.pue.of(self.system.cooling, self.site.hall if self.owned else OPEN)
+
+    @property
     def idle_at_meter_w(self) -> float:
         """Compute the power of one idle system and its share of the fabric at the meter of the site."""
-        return self.idle_it_w * self.site.pue
+        return self.idle_it_w * self.pue
 
     @property
     def scaleout(self) -> ScaleOut:

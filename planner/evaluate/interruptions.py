@@ -24,7 +24,8 @@ from models.training.reliability import (
 from models.transformer.architecture import parameter_counts
 from planner.evaluate.layouts import recipe_of
 from planner.problem.constants import Reliability
-from planner.problem.facts import OfferFacts, ResolvedSpec, SiteFacts, SpotFacts, SystemFacts, TrainingFacts
+from planner.problem.facts import OfferFacts, ResolvedSpec, SiteFacts, SystemFacts, TrainingFacts
+from planner.problem.owned import SpotFacts
 
 WIDE_CHIPS, LEAST_RUN_S = 256, 6 * HOUR_S  # chips of a job above which nobody resumes it for less than a shift
 LOSSES = ("checkpoints", "work_done_again", "restarts")  # losses of a run, in the order in which they are added

@@ -39,11 +39,11 @@ def carbon_intensities(catalog: Catalog) -> Known | None:
 
 
 def efficiencies(catalog: Catalog) -> Known | None:
-    """Return the range of the power usage effectiveness (PUE) of all regions of the catalog, and of its default."""
-    figures = [figure for record in catalog.records("regions") if (figure := record.get("pue")) is not None]
-    return known_of(
-        [*figures, catalog.get("defaults", "pue_default").figure("value")], "regions/*/pue, defaults/pue_default"
-    )
+    """Return the range of the power usage effectiveness (PUE) of all climates, of what operators report, and of the default."""
+    names = (("climates", "pue_air"), ("climates", "pue_liquid"), ("regions", "pue_reported"))
+    figures = [figure for kind, name in names for record in catalog.records(kind) if (figure := record.get(name))]
+    known = "climates/*/pue_*, regions/*/pue_reported, defaults/pue_default"
+    return known_of([*figures, catalog.get("defaults", "pue_default").figure("value")], known)
 
 
 def demand_charges(catalog: Catalog, per_usd: dict[str, float]) -> Known | None:

@@ -263,7 +263,7 @@ def point_terms(
     uses = [(p, use) for p, point in enumerate(points) for use in point.uses]
     at = np.array([p for p, _ in uses], dtype=np.int64)
     site = np.array([site_of[use.option.site.region] for _, use in uses], dtype=np.int64)
-    watts = np.array([use.extra_it_w * use.option.site.pue for _, use in uses], dtype=float)
+    watts = np.array([use.extra_it_w * use.option.pue for _, use in uses], dtype=float)
     owned = np.array([use.option.owned for _, use in uses], dtype=bool)
     places = [(use.option.site.region, use.option.system.name, use.option.offer.how) for _, use in uses]
     metered = owned & rates.metered[site] if uses else owned

@@ -200,7 +200,7 @@ def _point_fields(
         "point_uses_systems": np.array([systems for _, _, systems in uses]),
         "point_capacity": np.array([point.capacity for point in points]),
         "point_power_w": np.array(
-            [sum(use.extra_it_w * use.option.site.pue for use in point.uses if use.option.owned) for point in points]
+            [sum(use.extra_it_w * use.option.pue for use in point.uses if use.option.owned) for point in points]
         ),
         "point_cost": costs.of(REPLICA, len(points), slots),
     }

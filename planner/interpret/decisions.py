@@ -128,5 +128,5 @@ class Decisions:
         for p in self.used:
             for use in self.form.points[p].uses:
                 if use.option.owned or not owned_only:
-                    power[place[use.option.site.region]] += use.extra_it_w * use.option.site.pue * self.active[p]
+                    power[place[use.option.site.region]] += use.extra_it_w * use.option.pue * self.active[p]
         return power

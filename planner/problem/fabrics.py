@@ -109,7 +109,8 @@ def power_of(net: Network, parts: NetworkFacts) -> Floats:
 
 def reach_of(site: SiteFacts, offer: OfferFacts, system: SystemFacts) -> float:
     """Return the largest number of systems that supply and site power allow."""
-    return min(offer.supply, site.power_limit_w / (system.idle_w * site.pue) if system.idle_w else math.inf)
+    idle_w = system.idle_w * site.pue.of(system.cooling, site.hall)
+    return min(offer.supply, site.power_limit_w / idle_w if idle_w else math.inf)
 
 
 def reach_with_others(problem: ResolvedSpec, site: SiteFacts, offer: OfferFacts) -> float:

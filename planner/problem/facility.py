@@ -6,6 +6,7 @@ Only systems of our own stand in the site's hall. Rented ones, and APIs, are whe
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.messages import Message
@@ -35,6 +36,10 @@ class HallFacts:
     positions: float = math.inf
     rack_w: float = math.inf  # nameplate power of one rack
     cooling: tuple[str, ...] = (AIR, LIQUID)
+
+    def cools(self, kinds: Sequence[str]) -> str:
+        """Return what cools a system that takes any of these kinds: air where both take it, else liquid."""
+        return AIR if AIR in kinds and AIR in self.cooling else LIQUID
 
     def refusal(self, rack: RackFacts) -> str:
         """Say why a system cannot stand in the hall; empty where it can."""
@@ -67,3 +72,15 @@ class Assured:
 
 NOTHING = Assured()
 OPEN = HallFacts()
+
+
+@dataclass(frozen=True, slots=True)
+class Effectiveness:
+    """Power usage effectiveness (PUE) of a site by what cools a system: power at the meter over power of the system."""
+
+    air: float
+    liquid: float
+
+    def of(self, kinds: Sequence[str], hall: HallFacts) -> float:
+        """Return that of a system that takes any of these kinds of cooling, in a hall."""
+        return self.air if hall.cools(kinds) == AIR else self.liquid

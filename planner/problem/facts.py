@@ -20,11 +20,11 @@ from planner.problem.constants import ModelConstants
 from planner.problem.economics import Economics
 from planner.problem.electricity import NOT_BOUGHT, CapCurve, ElectricityFacts, PriceContents
 from planner.problem.engine import EngineSettings
-from planner.problem.facility import NOTHING, OPEN, Assured, HallFacts, RackFacts
+from planner.problem.facility import AIR, NOTHING, OPEN, Assured, Effectiveness, HallFacts, RackFacts
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.kv_tiers import KvTierSet
 from planner.problem.lines import Carrier, LineNetwork, PathFacts, TreeFacts
-from planner.problem.owned import OwnedFacts, RentedFacts
+from planner.problem.owned import OwnedFacts, RentedFacts, SpotFacts
 from planner.problem.porting import PortingFacts
 from planner.problem.provenance import Assumption, Citation
 from planner.spec.model import Limits, PlanSpec
@@ -66,6 +66,7 @@ class SystemFacts:
     idle_w: float
     embodied_kg: float
     export_cn: str
+    cooling: tuple[str, ...] = (AIR,)  # any of them will do
     rack: RackFacts | None = None  # None where no hall limits what stands in it
     attention8_flop_per_s: float = 0.0  # attention over a KV cache of 8 bit; 0: computed in 16 bit
     host_bytes_per_s: float = 0.0  # a chip to the memory of its host; 0 where it is not known
@@ -142,15 +143,6 @@ class NetworkFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class SpotFacts:
-    """Mean time until a spot system is taken away, and until another replaces it; `headroom`: None where nothing is served on it."""
-
-    interval_s: float
-    wait_s: float
-    headroom: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class OfferFacts:
     """A way to obtain a system. `prices` by region: per system (buy) or per system and second (rent), spec's currency."""
 
@@ -218,7 +210,7 @@ class SiteFacts:
     power_limit_w: float  # inf where nothing limits it; where it changes, the most that it ever is
     price_per_j: Floats  # by hour of the calendar's period, spec's currency
     carbon_kg_per_j: Floats  # by hour of the calendar's period
-    pue: float
+    pue: Effectiveness
     facility_cost_per_w: float  # an ordinary building
     fixed_cost_per_s: float
     systems: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Facts of systems that are owned, or rented, already."""
+"""Facts of systems that are owned, or rented, already, and of systems that a provider takes away."""
 
 from __future__ import annotations
 
@@ -47,3 +47,12 @@ class RentedFacts:
     def latest_s(self) -> float:
         """Return the last moment at which systems go back [s]; inf where they may be kept beyond the end."""
         return self.until_s if self.extension_price is None else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class SpotFacts:
+    """Mean time until a spot system is taken away, and until another replaces it; `headroom`: None where nothing is served on it."""
+
+    interval_s: float
+    wait_s: float
+    headroom: float | None

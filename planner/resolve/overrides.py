@@ -11,7 +11,7 @@ from planner.resolve.ledger import Ledger
 
 # Kinds of which every figure that counts is booked. Others hold alternatives of which only the best is: ways between regions, lines,
 # tariffs, curves.
-BOOKED = ("chips", "systems", "fabrics", "architectures", "constants", "defaults", "offers", "regions")
+BOOKED = ("chips", "systems", "fabrics", "architectures", "constants", "defaults", "offers", "regions", "climates")
 # Constants that plans and cases replace by what they state themselves.
 STATED_INSTEAD = {
     "constants/serving.usable_memory/value": Message.of("resolve.describes_runs").text(),

@@ -10,7 +10,8 @@ from catalog.units import YEAR_S
 from planner.errors import close_matches
 from planner.messages import Message
 from planner.problem.calendar import Calendar
-from planner.problem.facts import OfferFacts, PhaseFacts, ServingFacts, SpotFacts
+from planner.problem.facts import OfferFacts, PhaseFacts, ServingFacts
+from planner.problem.owned import SpotFacts
 from planner.problem.phases import BY_WINDOW, demand_growth, seconds_from
 from planner.resolve.context import ResolveContext
 from planner.resolve.money.economics import lead_time_s

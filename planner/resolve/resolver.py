@@ -28,7 +28,7 @@ from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.apis import resolve_apis
 from planner.resolve.constants import model_constants
 from planner.resolve.context import ResolveContext
-from planner.resolve.facility import with_racks
+from planner.resolve.facility import with_cooling, with_racks
 from planner.resolve.money.economics import resolve_economics, with_ownership
 from planner.resolve.money.owned import resolve_owned, with_worth
 from planner.resolve.money.rented import check_rented, resolve_rented
@@ -103,6 +103,7 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
         context.raise_problems()
     offers = with_worth(offers, money)
     systems = with_racks(context, systems_on_offer(context, offers), offers, sites)
+    systems = with_cooling(context, systems, offers, sites)
     sites, offers, systems, money = with_kv_tiers(context, sites, offers, systems, money)
     if workloads.training:
         assume_unmeasured_families(ledger, systems)

@@ -16,7 +16,7 @@ from planner.problem.facts import NetworkFacts, PhaseFacts, SiteFacts
 from planner.resolve.context import ResolveContext
 from planner.resolve.electricity import electricity_facts
 from planner.resolve.electricity_prices import carbon_by_hour, price_by_hour
-from planner.resolve.facility import assured, hall_facts
+from planner.resolve.facility import assured, effectiveness, hall_facts
 from planner.resolve.money.economics import building_premium
 from planner.resolve.phases import power_in_time, site_from_s
 from planner.resolve.power_caps import measured_curve
@@ -72,7 +72,6 @@ def _fabric(context: ResolveContext, place: SitePlace) -> NetworkFacts:
 def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: tuple[PhaseFacts, ...]) -> SiteFacts:
     """Resolve one site. Raises MissingFigure or SpecError where it cannot go on."""
     site, path, region = place.site, place.path, place.region
-    pue = _pue(context, place)
     building, hall_per_w_s = _building_and_hall(context, place)
     power = power_in_time(context, site, path, phases)
     price_per_j, contents = price_by_hour(context, site, region, path)
@@ -81,7 +80,7 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
         region=region.name,
         price_per_j=price_per_j,
         carbon_kg_per_j=carbon_by_hour(context, site, region, path),
-        pue=pue,
+        pue=effectiveness(context, site, region, path),
         facility_cost_per_w=context.convert((building, "USD")),
         facility_premium=building_premium(context) if building else 0.0,
         fixed_cost_per_s=0.0 if site.fixed_cost is None else context.convert(site.fixed_cost),
@@ -104,16 +103,6 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
         hall=hall_facts(site),
         assured=assured(site),
     )
-
-
-def _pue(context: ResolveContext, place: SitePlace) -> float:
-    """Return the power usage effectiveness: the site's, the region's, or the catalog's default."""
-    here = place.region.name
-    pue = place.site.pue if place.site.pue is not None else context.ledger.optional("regions", here, "pue")
-    if pue is not None:
-        return pue
-    reason = Message.of("resolve.pue_unpublished").text()
-    return context.ledger.default("pue_default", f"{place.path}.pue", reason, ("energy", here, "*"))
 
 
 def _building_and_hall(context: ResolveContext, place: SitePlace) -> tuple[float, float]:

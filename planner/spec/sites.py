@@ -55,7 +55,7 @@ class Site(Assurance, Hall, SiteInTime):
     electricity: Electricity | None = None
     """Grid purchase, contracts and storage as decisions; if omitted, each joule costs the price of its hour."""
     pue: Annotated[Real, Field(ge=1, le=5)] | None = None
-    """Power at the meter over power of the systems; the region's if omitted."""
+    """Power at the meter over power of the systems; if omitted, that of large halls in the region's climate, by what cools a system."""
     zone: Name | None = None
     """Failure zone of `spread`: sites with the same name fail together; a zone of its own if omitted."""
     note: str = ""

@@ -409,4 +409,4 @@ def _cost(problem: ResolvedSpec, option: FleetOption, share: float) -> float | N
         return cost + share * float(coefficients(paid, HOUR, (len(held), calendar.slots)).sum())
     busy_w = float(training_power_w(option.system.power_w, problem.constants.power)) - option.system.idle_w
     energy = float(rates.cost_per_w[site_of[option.site.region]].sum())
-    return cost + max(busy_w, 0.0) * option.site.pue * share * energy
+    return cost + max(busy_w, 0.0) * option.pue * share * energy

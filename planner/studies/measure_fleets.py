@@ -249,7 +249,7 @@ def _fewer_slots(demand: Floats, room: Floats, mask: Bools, seconds: Floats) -> 
 
 def _power_w(point: OperatingPoint) -> float:
     """Compute the power above idle of one system at work at the meter; a rented system counts nothing."""
-    drawn = sum(use.extra_it_w * use.option.site.pue for use in point.uses if use.option.owned)
+    drawn = sum(use.extra_it_w * use.option.pue for use in point.uses if use.option.owned)
     return float(drawn / sum(use.systems for use in point.uses))
 
 

@@ -121,7 +121,7 @@ class FailoverCheck:
             point, computed = plan.points[name]
             for pool, systems, (option, extra) in zip(point["pools"], computed.systems, computed.extra, strict=True):
                 busy[key_at(point["site"], pool)] += replicas * systems
-                power[point["site"]] += replicas * extra * option.site.pue if option.owned else 0.0
+                power[point["site"]] += replicas * extra * option.pue if option.owned else 0.0
         for key, counts in plan.held.items():
             option = plan.fleet_options[key]
             if option.owned:

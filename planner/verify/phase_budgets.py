@@ -105,7 +105,7 @@ class _PhasePayments:
             for t, _, s in self.slots
         )
         return slots + sum(
-            replicas[t] * extra * option.site.pue * self._price(option, t) * s
+            replicas[t] * extra * option.pue * self._price(option, t) * s
             for name, replicas in self.plan.active.items()
             for option, extra in self.plan.points[name][1].extra
             if option.owned

@@ -122,7 +122,7 @@ class PhaseCheck:
                 cost[window[t]] += slots * count * weight[t]
             for option, extra in self.plan.points[name][1].extra:
                 for t, count in enumerate(replicas):
-                    cost[window[t]] += self._energy(option, count * extra * option.site.pue, t, weight[t])
+                    cost[window[t]] += self._energy(option, count * extra * option.pue, t, weight[t])
         self._add_requests(cost, weight)
         rest = sum(
             amount

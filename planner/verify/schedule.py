@@ -86,7 +86,7 @@ def _power_w(
         own += watts if option.owned else 0.0
     for replicas, extras in at_work:
         for option, extra in extras:
-            watts = replicas[t] * extra * option.site.pue
+            watts = replicas[t] * extra * option.pue
             every += watts
             own += watts if option.owned else 0.0
     return every, own

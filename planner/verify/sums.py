@@ -127,7 +127,7 @@ class _Adder:
                 place = row["site"], pool["system"], pool["how"]
                 for slot in self.slots:
                     t, _, _, seconds, _ = slot
-                    self._energy(option, place, replicas[t] * extra * option.site.pue, slot)
+                    self._energy(option, place, replicas[t] * extra * option.pue, slot)
                     self.use[computed.workload, place] += replicas[t] * systems * seconds
 
     def _environments(self) -> None:

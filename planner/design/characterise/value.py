@@ -93,7 +93,7 @@ def _row(problem: ResolvedSpec, point: OperatingPoint) -> Row | None:
         held_per_s = holding_per_s(problem, use.option)
         if held_per_s is None:
             return None
-        meter_w = (use.systems * use.option.idle_it_w + use.extra_it_w) * use.option.site.pue
+        meter_w = (use.systems * use.option.idle_it_w + use.extra_it_w) * use.option.pue
         drawn_w += meter_w
         price += use.systems * use.option.capital
         cost_per_s += use.systems * held_per_s + (meter_w * mean_price_per_j(problem, use.option) if use.option.owned else 0.0)  # fmt: skip

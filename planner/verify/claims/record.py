@@ -86,7 +86,7 @@ def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, An
     stated: _Notes = {}
     for fact in problem.notes:
         if not fact.refuses:
-            computed.setdefault((fact.path, fact.message.code), []).append(dict(fact.message.arguments))
+            computed.setdefault((fact.path, fact.message.code), []).append(fact.message.coded()["arguments"])
     for row in document.get("notes", ()):
         stated.setdefault((row["path"], row["code"]), []).append(row["arguments"])
     if any(row in rows[:i] for rows in stated.values() for i, row in enumerate(rows)):

@@ -15,6 +15,7 @@ from models.arrays import Floats
 from models.transformer.architecture import Architecture, parameter_counts
 from planner.messages import Message
 from planner.problem.facts import OfferFacts, ResolvedSpec, ServingFacts, SiteFacts, TrainingFacts, permitted
+from planner.verify.fleet.options import meter_factor
 
 FLOPS_PER_PARAMETER = 2.0  # FLOPs of a token passed forward
 FLOPS_TO_TRAIN = 4.0  # per parameter and token at least: forward, and backward through frozen weights
@@ -117,7 +118,9 @@ def _is_possible(
         row = np.zeros(columns)
         for k, (here, offer) in enumerate(owned):
             if here is site and offer.how == "buy":
-                row[k] = problem.systems[offer.system].idle_w * site.pue
+                row[k] = problem.systems[offer.system].idle_w * meter_factor(
+                    site, problem.systems[offer.system], owned=True
+                )
         if row.any() and math.isfinite(site.power_limit_w):
             rows.append((row / max(site.power_limit_w, 1.0), 0.0, SAFETY * min(site.power_limit_w, 1.0)))
     for offer in problem.offers:

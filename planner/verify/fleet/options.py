@@ -11,6 +11,7 @@ from catalog.units import YEAR_S
 from models.network.group_links import Plant
 from planner.messages import Message
 from planner.problem.fabrics import bands, reach_of, reach_with_others, scaleout_of
+from planner.problem.facility import AIR
 from planner.problem.facts import OfferFacts, ResolvedSpec, ScaleOut, ServingFacts, SiteFacts, SystemFacts
 from planner.spec.fabrics import PROVIDER
 from planner.verify.timing import TIME_TOL_S
@@ -46,9 +47,14 @@ class CheckedOption:
         return self.scaleout.bytes_per_s
 
     @property
+    def pue(self) -> float:
+        """Return the power at the meter over that of the system; see `meter_factor`."""
+        return meter_factor(self.site, self.system, self.owned)
+
+    @property
     def idle_at_meter_w(self) -> float:
         """Compute the power of an idle system at the meter, with its share of fabric and cooling [W]."""
-        return self.idle_it_w * self.site.pue
+        return self.idle_it_w * self.pue
 
     def drawn_per_j(self, hour: int, risen: float) -> dict[str, float]:
         """Price a joule at the meter by component, in an hour of a period, of a price that has `risen`; none where a meter settles the site as a whole, or for rented systems."""
@@ -59,6 +65,12 @@ class CheckedOption:
     def unearned_per_j(self, hour: int, risen: float) -> float:
         """Return what a negative price pays for energy, which our own systems do not earn while they are idle; 0 at other prices."""
         return max(-float(self.site.price_per_j[hour]), 0.0) * risen if self.owned else 0.0
+
+
+def meter_factor(site: SiteFacts, system: SystemFacts, owned: bool) -> float:
+    """Compute the power at the meter over that of a system: with air where the system and the hall take it, else with liquid; a provider's hall takes both."""
+    by_air = AIR in system.cooling and (not owned or AIR in site.hall.cooling)
+    return site.pue.air if by_air else site.pue.liquid
 
 
 class FleetOptions:

@@ -142,7 +142,7 @@ class FleetReader:
     def _deployment(self, name: str, row: Row, numbers: tuple[int, ...]) -> CheckedDeployment:
         options = tuple(self.plan.fleet_options[key_at(row["site"], pool)] for pool in row["pools"])
         extra_power_w = sum(
-            pool["extra_power_w"] * option.site.pue
+            pool["extra_power_w"] * option.pue
             for pool, option in zip(row["pools"], options, strict=True)
             if option.owned
         )
@@ -211,7 +211,7 @@ class FleetReader:
         ]
         job_power_w = np.zeros(len(self.jobs))
         for j, _, pool, option in job_pools:
-            job_power_w[j] += pool["extra_power_w"] * option.site.pue if option.owned else 0.0
+            job_power_w[j] += pool["extra_power_w"] * option.pue if option.owned else 0.0
         job_mask = [self.calendar.within(facts.spec.start, facts.spec.deadline) for facts, _, _ in self.jobs]
         return FixedFleet(
             demand=np.array(self.demand).reshape(-1, self.calendar.slots),

@@ -92,7 +92,7 @@ def planned_operation(plan: CheckedPlan) -> float:
             continue
         for option, extra in computed.extra:
             if option.owned:
-                watts = np.array(replicas) * extra * option.site.pue
+                watts = np.array(replicas) * extra * option.pue
                 total += float(watts @ energy_price(plan, option.site))
     calendar = plan.problem.calendar
     for row in plan.document["routes"]:

@@ -37,7 +37,7 @@ OFFERS = [
 BASE = {
     "name": "worth",
     "workloads": [CHAT],
-    "sites": [{"region": "us-texas"}],
+    "sites": [{"region": "us-texas", "pue": 1.3}],
     "offers": OFFERS,
     "solver": FINE,
     "simplicity": {"within": 0},

@@ -59,7 +59,7 @@ def test_the_power_of_a_way_is_that_of_one_system_at_work(plan):
     model = fleet_model(with_robust(resolve_document(plan["spec"])), plan.document)
     for drawn_w, k in zip(model.data.way_power_w, model.data.way_option, strict=True):
         option = model.options[k]
-        room_w = (option.system.power_w - option.system.idle_w) * option.site.pue
+        room_w = (option.system.power_w - option.system.idle_w) * option.pue
         assert 0.3 * room_w < drawn_w <= room_w
 
 
