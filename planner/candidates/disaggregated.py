@@ -442,6 +442,7 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Reso
         latency={name: float(value) for name, value in latencies(found.point, workload.spec).items()},
         breakdown=sides[1][-1],
         call_s=call_s(found.point),
+        links_s=float(found.links_s),
         classes=class_rows(workload.spec.classes, found.point),
         steady=found.point,
         mfu=mfu(

@@ -95,6 +95,7 @@ class OperatingPoint:
     iteration: Mapping[str, Any] | None = None  # reinforcement learning: the row of its iteration in a plan
     call_s: float | None = None  # mean time of a call of a session, at the site
     classes: tuple[Mapping[str, Any], ...] = ()  # rows of the classes of requests, at the site
+    links_s: float | None = None  # time of all links between two pools that the KV cache of a request takes
     steady: ServingPoint | None = field(default=None, repr=False, compare=False)  # a replica that serves
     power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 

@@ -20,6 +20,7 @@ from planner.plan.rows.time import Slot
 from planner.plan.rows.workloads import Workload
 from planner.report import jobs, money, notes, quality, robust
 from planner.report.fleet import becomes, goes_back, replica_words, ways_to_have
+from planner.report.load.paths import path_lines
 from planner.report.marginal_values import over_words, valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, counted, filled, short
 from planner.report.phases import span_words, windows_of
@@ -107,6 +108,7 @@ def _blocks(plan: Plan) -> list[Block]:
         _owned(plan),
         _rented(plan),
         _runs(plan),
+        _paths(plan),
         _jobs(plan),
         money.workloads(plan),
         money.costs(plan),
@@ -272,6 +274,12 @@ def _runs(plan: Plan) -> Block:
         wraps=False,
         rest_lines=2,
     )
+
+
+def _paths(plan: Plan) -> Block:
+    """Say over which paths pools exchange KV caches or weights."""
+    lines = path_lines(plan)
+    return Block("", (), [(line,) for line in lines], counted(len(lines), "more"))
 
 
 def _others(rows: Sequence[tuple[Deployment, list[float]]]) -> str:

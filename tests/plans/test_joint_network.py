@@ -8,6 +8,7 @@ import pytest
 
 import planner
 from planner.plan import Plan
+from planner.report.page import one_page
 from planner.verify.plan import verify_plan
 from tests.plans.test_kv_exchange import EXCHANGE, SPEC
 
@@ -75,3 +76,44 @@ def test_pools_on_networks_of_other_sizes_are_found(small):
         if row["system"] == pool["system"]:
             row["network_size"] = pool["network_size"]
     assert any("share a network" in str(found) for found in verify_plan(Plan(bent)))
+
+
+def test_the_path_of_the_caches(small):
+    """Qwen3-32B keeps keys and values of 64 layers x 8 heads x 128: 131,072 elements a token, of 1,200 tokens a prompt. A chip sends 50 GB/s and
+    converts 20 GB/s, one after the other; the pool with fewer chips bounds both."""
+    for row in crossing(small):
+        path, precision = row["path"], row["pools"][0].get("kv_precision", "16 bit")
+        chips = min(
+            pool["workers"] * pool["layout"]["tp"] * pool["layout"]["pp"] * pool["layout"]["dp"]
+            for pool in row["pools"]
+        )
+        assert (path["kind"], path["design"], path["size"]) == ("network", "rail-only", row["pools"][0]["network_size"])
+        link = min(rate(small, pool) for pool in row["pools"])
+        assert path["bytes_per_s"] == pytest.approx(chips / (1 / link + 1 / 20e9))
+        element = path["used_bytes_per_s"] / (row["capacity"] * 1200 * 2 * 64 * 8 * 128)
+        assert element == pytest.approx(round(element), rel=0.05) and round(element) in (1, 2), precision
+        assert path["share"] == pytest.approx(path["used_bytes_per_s"] / path["bytes_per_s"]) and 0 < path["share"] < 1
+
+
+def rate(plan, pool):
+    """The rate of a chip on its network: 50 GB/s less what messages never reach."""
+    [network] = plan["fabrics"]
+    return network["uniform_bytes_per_s"]
+
+
+@pytest.mark.parametrize("name", ["kind", "design", "size", "bytes_per_s", "used_bytes_per_s", "share"])
+def test_verify_computes_the_path_again(small, name):
+    bent = copy.deepcopy(small.document)
+    path = crossing(bent)[0]["path"]
+    path[name] = "scale-up" if isinstance(path[name], str) else path[name] * 2
+    assert any("path" in str(found) for found in verify_plan(Plan(bent)))
+
+
+def test_a_plan_states_the_path_of_its_pools_only(small):
+    bent = copy.deepcopy(small.document)
+    del crossing(bent)[0]["path"]
+    assert any("path" in str(found) for found in verify_plan(Plan(bent)))
+
+
+def test_the_page_says_the_path(small):
+    assert "KV caches over one rail-only network of 64" in one_page(small)

@@ -44,6 +44,17 @@ class Placement(TypedDict):
     factors: NotRequired[Any]
 
 
+class Path(TypedDict):
+    """State the path between the pools of a deployment: its bandwidth, what is used of it at full load, and the share of its time."""
+
+    kind: Text
+    design: Text
+    size: Whole | None
+    bytes_per_s: Number
+    used_bytes_per_s: Number
+    share: Number
+
+
 class Environments(TypedDict):
     """State slots and cores of the environments that answer rollouts."""
 
@@ -135,5 +146,6 @@ class Point(TypedDict):
     checkpoints: NotRequired[dict[str, Number]]
     memory_bytes: Number
     iteration: NotRequired[Iteration]
+    path: NotRequired[Path]
     placement: Placement | None
     peak_replicas: Number

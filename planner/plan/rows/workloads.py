@@ -99,7 +99,7 @@ class Workload(TypedDict):
     chip's family was fitted on, and how much wider the interval is for it; only where something does), `memory_bytes` of the fullest chip of all pools, `placement` ([plan.md](plan.md); only for jobs over several
     systems of our own, else null), `peak_replicas`, `power_cap` (share of nameplate, only where one is set), `iteration` (of [reinforcement
     learning](reinforcement.md#rows-of-a-plan) only), `call_s` (mean time of a call of a session), `classes` (wait and time to first token of each
-    class of requests, at the site)."""
+    class of requests, at the site), `path` ([plan.md](plan.md#networks-and-placement); between pools that exchange KV caches or weights)."""
     tokens: Number
     cost: Number
     cost_per_million_tokens: Number | None

@@ -16,6 +16,7 @@ from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.options import CheckedOption, FleetOptions, key_at
 from planner.verify.points.evaluated import Evaluated, Recomputed, as_evaluated
+from planner.verify.points.paths import path_of
 from planner.verify.points.reinforcement import reinforcement_point
 from planner.verify.points.serving import bought, one_pool, two_pools
 from planner.verify.points.training import training_point
@@ -31,7 +32,11 @@ def evaluate_point(
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise ValueError(Message.of("verify.whole_sizes", point=row["id"], given=str(sizes)).text())
     options = [fleet_options[key_at(row["site"], pool)] for pool in pools]
-    found = as_evaluated(workload.name, row, options, _evaluate(problem, workload, options, row))
+    recomputed = _evaluate(problem, workload, options, row)
+    found = as_evaluated(workload.name, row, options, recomputed)
+    path = path_of(workload, options, row, recomputed)
+    if path is not None:
+        found = replace(found, stated={**found.stated, "path": path})
     return found if row.get("power_cap") is None else _capped(found, options, row)
 
 

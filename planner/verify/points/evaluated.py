@@ -33,6 +33,7 @@ class Recomputed:
     first_token_s: Mapping[str, float] = field(default_factory=dict)  # serving
     call_s: float | None = None  # sessions
     classes: Sequence[Mapping[str, Any]] = ()  # classes of requests
+    links_s: float | None = None  # time of all links between two pools that the KV cache of a request takes
     computed_share: float = 1.0  # share of the tokens of prompts
     hfu: float | None = None  # None for serving, and for plans of release 0.1 that do not state it
 

@@ -144,6 +144,7 @@ def two_pools(
         capacity=rate,
         latency_s=latency,
         computed_share=float(found.point.computed_share),
+        links_s=float(found.links_s),
         breakdown=shares[1],
         mfu=serving.mfu(workload, rate, chips, float(found.point.computed_share)),
         memory_bytes=[float(found.prefill_memory_bytes), float(found.point.memory_bytes)],

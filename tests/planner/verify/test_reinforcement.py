@@ -187,3 +187,14 @@ def test_both_pools_must_share_a_network():
     bent["spec"]["offers"] = [*bent["spec"]["offers"], {**other, "how": "on_demand", "price": "60 USD/h"}]
     pools[1] |= {"how": "on_demand", "topology": "provider", "network_size": None, "offer": f"offers[{len(OFFERS)}]"}
     assert "two pools need a network between them" in str([str(found) for found in said(bent)])
+
+
+def test_the_path_of_the_weights():
+    """The trained weights, 2 bytes each, once an iteration; the share is that of their synchronisation."""
+    bent = copy.deepcopy(solved(ways=["asynchronous"]))
+    point = bent["workloads"][0]["points"][0]
+    path, row = point["path"], point["iteration"]
+    assert path["kind"] == "network" and 0 < path["used_bytes_per_s"] < path["bytes_per_s"]
+    assert path["share"] == pytest.approx(row["parts_s"]["synchronisation"] / row["iteration_s"])
+    path["bytes_per_s"] *= 2
+    assert "path" in str([str(found) for found in said(bent)])
