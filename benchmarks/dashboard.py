@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.browser import LAST_LINE, chromium, go_to, opened, served, visited
 from planner.dashboard import headline, sources
-from planner.report.locale import DEFAULT, Words
+from planner.messages import DEFAULT
+from planner.report.locale import Words
 
 CHECKS = ("first", "sliders", "infeasible", "visitors", "killed")
 BASE = "?base=mixed_fleet"

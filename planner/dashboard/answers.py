@@ -80,7 +80,7 @@ def fleet_table(plan: Plan, t: Words) -> list[Row]:
             t("column.site"): row["site"],
             t("column.system"): row["system"],
             t("column.count"): row["count"],
-            t("column.how"): t.get(f"how.{row['how']}", row["how"]),
+            t("column.how"): t.get(f"page_how.{row['how']}", row["how"]),
             t("column.fabric"): row["topology"],
             t("column.when"): row.get("obtained")
             or span_words(plan, windows_of(row), t.language)
@@ -106,23 +106,9 @@ def workload_table(plan: Plan, t: Words) -> list[Row]:
     ]
 
 
-POINT_COLUMNS = {
-    "workload": "column.workload",
-    "site": "column.site",
-    "system": "column.system",
-    "layout": "column.layout",
-    "precision": "column.precision",
-    "memory": "column.memory",
-    "power cap": "column.power_cap",
-    "replicas": "column.replicas",
-    "capacity": "column.capacity",
-    "mostly": "column.mostly",
-}
-
-
 def point_table(plan: Plan, t: Words) -> list[Row]:
     """Format the operating points at work, with their layouts, memory and power caps."""
-    return [{t(POINT_COLUMNS[name]): tidy(t.phrase(value)) for name, value in row.items()} for row in point_rows(plan)]
+    return [{t(f"column.{name}"): tidy(t.phrase(value)) for name, value in row.items()} for row in point_rows(plan)]
 
 
 def slo_table(plan: Plan, t: Words) -> list[Row]:
@@ -148,7 +134,7 @@ def quality_table(plan: Plan, t: Words) -> list[Row]:
             t("column.architecture"): row["architecture"],
             t("column.quality"): row["quality"],
             t("column.floor"): t.phrase(row["floor"]),
-            t("column.requests_share"): row["of the requests"],
+            t("column.requests_share"): row["of_the_requests"],
             t("column.answers"): t.phrase(row[""]),
         }
         for heading, rows in quality.sections(plan)
@@ -239,7 +225,7 @@ def runner_up_table(plan: Plan, t: Words) -> list[Row]:
         {
             t("column.site"): row["site"],
             t("column.system"): row["system"] or "",
-            t("column.how"): t.get(f"how.{row['how']}", row["how"] or ""),
+            t("column.how"): t.get(f"page_how.{row['how']}", row["how"] or ""),
             t("column.words"): tidy(t.said(row, "words")),
         }
         for row in plan.document["runner_up"]

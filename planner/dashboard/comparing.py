@@ -28,19 +28,19 @@ def difference_words(first: str, second: str, plans: Mapping[str, Plan], t: Word
     names = {"first": page(first), "second": page(second)}
     if not (a.has_answer and b.has_answer):
         without = [page(name) for name in (first, second) if not plans[name].has_answer]
-        return [t("compare.none", names=", ".join(without))]
+        return [t("compare_page.none", names=", ".join(without))]
     if (a.objective["unit"], a.objective["sense"]) != (b.objective["unit"], b.objective["sense"]):
-        return [t("compare.other_goal", **names)]
+        return [t("compare_page.other_goal", **names)]
     value, old, unit = b.value, a.value, a.objective["unit"]
     if abs(value - old) <= LEAST_SHARE * abs(old):
-        said = [t("compare.equal", value=amount(old, unit, t), **names)]
+        said = [t("compare_page.equal", value=amount(old, unit, t), **names)]
     else:
         share = t.phrase(share_words(abs(value / old - 1), ".2%")) if old else "–"
-        key = "compare.more" if value > old else "compare.less"
+        key = "compare_page.more" if value > old else "compare_page.less"
         said = [t(key, difference=amount(abs(value - old), unit, t), share=share, value=amount(old, unit, t), **names)]
         open_ = sum(abs(plan.document["bound"] - plan.value) for plan in (a, b) if plan.document["bound"] is not None)
         if abs(value - old) <= open_:
-            said.append(t("compare.gaps", gaps=amount(open_, unit, t)))
+            said.append(t("compare_page.gaps", gaps=amount(open_, unit, t)))
     parts = sorted(
         ((name, b.document["costs"].get(name, 0.0) - a.document["costs"].get(name, 0.0)) for name in COMPONENTS),
         key=lambda item: -abs(item[1]),
@@ -51,9 +51,9 @@ def difference_words(first: str, second: str, plans: Mapping[str, Plan], t: Word
         if abs(change) > LEAST_SHARE * abs(a.totals["cost"])
     ]
     if moved:
-        said.append(t("compare.drivers", parts=page(", ".join(moved))))
+        said.append(t("compare_page.drivers", parts=page(", ".join(moved))))
     fleet = [f"{system} {change:+,.0f}" for system, change in _chips_changed(a, b)[:NAMED]]
-    said.append(t("compare.fleet", parts=page(", ".join(fleet))) if fleet else t("compare.same_fleet"))
+    said.append(t("compare_page.fleet", parts=page(", ".join(fleet))) if fleet else t("compare_page.same_fleet"))
     return said
 
 

@@ -62,7 +62,7 @@ def proposed_levers(document: Mapping[str, Any], t: Words) -> list[str]:
         for percentile in limits or ()
     ]
     powers = [f"sites[{i}].power={MORE}" for i, site in enumerate(document["sites"]) if site.get("power") is not None]
-    named = ((t("ladder.cheaper"), prices), (t("ladder.looser"), latencies), (t("ladder.power"), powers))
+    named = ((t("ladder_page.cheaper"), prices), (t("ladder_page.looser"), latencies), (t("ladder_page.power"), powers))
     return [f"{name}: {'; '.join(edits)}" for name, edits in named if edits]
 
 
@@ -136,7 +136,7 @@ def break_even_table(found: Mapping[str, Any], t: Words) -> list[Row]:
     return [
         {
             t("column.system"): row["system"],
-            t("column.how"): t.get(f"how.{row['how']}", row["how"]),
+            t("column.how"): t.get(f"page_how.{row['how']}", row["how"]),
             t("break_even.from"): shown(row["years" if is_years else "share"]),
             t("break_even.earliest"): shown(row["earliest"]),
             t("break_even.latest"): shown(row["latest"]),
@@ -197,7 +197,7 @@ def _worse(row: Row, unit: str, t: Words) -> str:
     if row["worse"] is not None:
         return amount(row["worse"], unit)
     if row["least_worse"] is not None:
-        return t("alternatives.at_least", amount=amount(row["least_worse"], unit))
+        return t("alternatives_page.at_least", amount=amount(row["least_worse"], unit))
     return t.named("outcome", row["status"])
 
 

@@ -10,6 +10,7 @@ from typing import TypedDict
 from catalog.units import TRILLION, show
 from planner.dashboard.figures import amount, number, tidy
 from planner.escape import page
+from planner.messages import listed
 from planner.plan import Plan
 from planner.report.locale import Words
 from planner.report.story import cost_of_kinds
@@ -68,11 +69,11 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
     """State the status and the proven gap: (level, sentence), the level success, warning or error."""
     searched = is_searched(plan)
     level = {"optimal": "success", "within_gap": "success", "limit": "warning"}.get(plan.status, "error")
-    words = t("status.searched" if searched else f"status.{plan.status}")
+    words = t("page_status.searched" if searched else f"page_status.{plan.status}")
     if not plan.has_answer:
-        return level, t("status.no_time") if plan.status == "limit" else words
+        return level, t("page_status.no_time") if plan.status == "limit" else words
     if serves_nothing(plan):
-        return "error", t("status.nothing", status=words)
+        return "error", t("page_status.nothing", status=words)
     objective = plan.objective
     asked = plan.document["spec"].get("objective") or {}
     goal = t(
@@ -81,9 +82,9 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
     )
     level = "success" if searched else level
     if plan.gap is None or plan.document["bound"] is None:
-        return level, t("status.unproven", status=words, goal=goal)
+        return level, t("page_status.unproven", status=words, goal=goal)
     bound = page(amount(plan.document["bound"], objective["unit"], t))
-    proven = t("status.proven", status=words, goal=goal, bound=bound, gap=f"{plan.gap:.3%}")
+    proven = t("page_status.proven", status=words, goal=goal, bound=bound, gap=f"{plan.gap:.3%}")
     return level, " ".join(filter(None, (proven, simplified_words(plan, t))))
 
 
@@ -106,7 +107,7 @@ def in_short(plan: Plan, t: Words) -> str:
             parts.append(t(f"buy.{way}", things=t("buy.comma").join(named + more)))
     years = (plan.document["spec"].get("horizon") or {}).get("years", 1)
     cost, unit = plan.totals["cost"], currency(plan)
-    told = {"parts": t("list.semicolon").join(parts), "cost": amount(cost, unit, t)}
+    told = {"parts": listed(parts), "cost": amount(cost, unit, t)}
     if years == 1:
         words = t("buy.plan_of_a_year", **told)
     else:
@@ -239,4 +240,4 @@ def energy_line(plan: Plan, t: Words) -> str:
     """Write energy and tokens in a line."""
     totals = plan.totals
     tokens = totals["tokens"] / TRILLION
-    return t("totals", energy=amount(totals["energy_j"], "J", t), tokens=number(tokens))
+    return t("totals.words", energy=amount(totals["energy_j"], "J", t), tokens=number(tokens))

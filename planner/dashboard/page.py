@@ -21,7 +21,8 @@ from planner.dashboard.workers import studying
 from planner.dashboard.workers.solving import STAGES, Job
 from planner.errors import SpecError
 from planner.escape import page
-from planner.report.locale import DEFAULT, Words, languages
+from planner.messages import DEFAULT, languages
+from planner.report.locale import Words
 
 POLL_S = 0.5
 VIEWS = "planner.dashboard.views"

@@ -2,7 +2,7 @@
 
 `en/` and `zh/` hold one JSON file for each topic, with the same codes in both: {"code": "text with {argument}"}. A plan stores code,
 arguments and the English text; whoever compares sentences compares codes. A text keeps its message (`Said`), so that a page says it in
-another language. Not here: labels of pages and charts (`planner.report.locale`).
+another language: labels of pages and charts and heads of tables too.
 """
 
 from __future__ import annotations
@@ -87,6 +87,15 @@ class Said(str):
         return type(self), (str(self), self.message)
 
 
+def say(code: str, /, **arguments: Argument) -> str:
+    """Write the English text of a message, which keeps the message. Raises KeyError as `Message.of` does.
+
+    >>> translated(say("list.more", count=3), "zh")
+    '另有 3 项'
+    """
+    return Message.of(code, **arguments).text()
+
+
 def of_row(row: Mapping[str, Any]) -> Message | None:
     """Read a message from the row of a plan; None for a code or arguments that this release does not know."""
     try:
@@ -137,12 +146,27 @@ def codes_in(coded: Mapping[str, Any]) -> set[str]:
     return {each["code"] for each in sentences_in(coded)}
 
 
-def listed(sentences: Iterable[str]) -> str:
-    """Join sentences by semicolons, those that are empty left out; a single one stays as it is."""
+def listed(sentences: Iterable[str], between: str = "semicolon") -> str:
+    """Join sentences or names by semicolons, or by another mark of the topic `list`, those that are empty left out; a single one stays as it is."""
     first, *rest = [*filter(None, sentences)] or [""]
     for each in rest:
-        first = Message.of("list.semicolon", first=first, second=each).text()
+        first = Message.of(f"list.{between}", first=first, second=each).text()
     return first
+
+
+def commas(names: Iterable[str]) -> str:
+    """Join names by commas; a single one stays as it is."""
+    return listed(names, "comma")
+
+
+def stopped(clause: str) -> str:
+    """End a clause with a full stop."""
+    return Message.of("list.stop", clause=clause).text()
+
+
+def languages() -> dict[str, str]:
+    """List the languages, each by its own name, with the default first."""
+    return {language: texts(language)["language.name"] for language in LANGUAGES}
 
 
 def after_each_other(sentences: Iterable[str]) -> str:

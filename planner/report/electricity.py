@@ -9,33 +9,27 @@ from typing import Any
 
 from catalog.contents import UNKNOWN
 from catalog.units import DAY_S, MWH_J, TONNE_KG, YEAR_S, parse, show
-from planner import messages
-from planner.messages import Message
+from planner.messages import Message, commas, listed, named, say
 from planner.plan import Plan
 from planner.plan.rows.money import Meter
 from planner.plan.rows.time import Slot
 from planner.problem.electricity import FINANCIAL, GRID_CONTRACT
 from planner.report.hours import busy_hours, by_hour
 from planner.report.plan_index import PlanIndex, mean_of
-from planner.report.words import amount
+from planner.report.words import amount, between
 
 ELECTRICITY = "electricity"
-DECIDED = "Electricity as a decision"
 TABLES = (ELECTRICITY,)  # there only where the spec asks for it
-ITEM_WORDS = {"grid": "from the grid", "peak": "peak of", "ppa": "contract", "battery": "battery,"}
-
-
 EMPTY_TOL = 1e-3  # W or J: a contract or battery of at most this size is none
 PEAK_TOL = 1e-3  # relative: a peak that is lowered by less is left out
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     """List (heading, rows) of all tables."""
-    currency = plan.document["spec"].get("currency", "USD")
     return [
-        ("The days that stand for the year", _typical_days(plan)),
-        ("The day at each site", _days(plan)),
-        (DECIDED, [_item(row, currency) for row in plan.document.get("electricity", ())]),
+        (say("heading.typical_days"), _typical_days(plan)),
+        (say("heading.days"), _days(plan)),
+        (say("heading.electricity"), [_item(row) for row in plan.document.get("electricity", ())]),
     ]
 
 
@@ -46,21 +40,21 @@ def _days(plan: Plan) -> list[dict[str, Any]]:
     for row in (row for row in plan.document["schedule"] if row["site"] not in apis):
         groups.setdefault((row["site"], row["window"]), []).append(row)
     rows = []
-    for (site, phase), listed in groups.items():
-        hours = by_hour(listed)
-        prices = [row["price_per_j"] * MWH_J for row in listed]
-        loads = [row["power_w"] for row in listed]
+    for (site, phase), slots in groups.items():
+        hours = by_hour(slots)
+        prices = [row["price_per_j"] * MWH_J for row in slots]
+        loads = [row["power_w"] for row in slots]
         rows.append(
             {
                 "site": site,
                 "phase": phase,
-                "days": f"{sum(row['seconds'] for row in listed) / DAY_S:.0f}",
-                "price by UTC hour": _bars([row["price_per_j"] for row in hours]),
-                "load by UTC hour": _bars([row["power_w"] for row in hours]),
-                "price per MWh": f"{min(prices):.0f}-{max(prices):.0f}"
+                "days": f"{sum(row['seconds'] for row in slots) / DAY_S:.0f}",
+                "price_by_utc_hour": _bars([row["price_per_j"] for row in hours]),
+                "load_by_utc_hour": _bars([row["power_w"] for row in hours]),
+                "price_per_mwh": f"{min(prices):.0f}-{max(prices):.0f}"
                 if min(prices) >= 0
-                else f"{min(prices):.0f} to {max(prices):.0f}",
-                "load": f"{show(min(loads), 'W')} to {show(max(loads), 'W')}",
+                else between(f"{min(prices):.0f}", f"{max(prices):.0f}"),
+                "load": between(show(min(loads), "W"), show(max(loads), "W")),
             }
         )
     return rows
@@ -86,11 +80,11 @@ def _typical_days(plan: Plan) -> list[dict[str, Any]]:
         rows.append(
             {
                 "day": day,
-                "weekday": f"{date.fromisoformat(day):%A}",
-                "days a year": f"{sum(seconds.values()) / DAY_S / years:.0f}",
-                "output tokens a day": f"{DAY_S * sum(tokens.get(slot, 0.0) * s for slot, s in seconds.items()) / sum(seconds.values()) / 1e9:,.1f}B",
-                "highest load": show(max(sum(row["power_w"] for row in listed) for listed in slots.values()), "W"),
-                "price per MWh at the load": f"{paid / energy * MWH_J:.1f}" if energy else "",
+                "weekday": say(f"weekday.{date.fromisoformat(day):%u}"),
+                "days_a_year": f"{sum(seconds.values()) / DAY_S / years:.0f}",
+                "output_tokens_a_day": f"{DAY_S * sum(tokens.get(slot, 0.0) * s for slot, s in seconds.items()) / sum(seconds.values()) / 1e9:,.1f}B",
+                "highest_load": show(max(sum(row["power_w"] for row in listed) for listed in slots.values()), "W"),
+                "price_per_mwh_at_the_load": f"{paid / energy * MWH_J:.1f}" if energy else "",
             }
         )
     return rows
@@ -102,14 +96,15 @@ def _bars(values: list[float]) -> str:
     return "".join(steps[round((value - low) / (high - low) * 7) if high > low else 3] for value in values)
 
 
-def _item(row: Meter, currency: str) -> dict[str, Any]:
+def _item(row: Meter) -> dict[str, Any]:
+    what = say(f"meter.{row['item']}", name=named("battery_part", row["name"] or "")).strip()
     return {
         "site": row["site"],
-        "what": " ".join(filter(None, (ITEM_WORDS[row["item"]], row["name"]))),
+        "what": what,
         "size": show(row["size"], row["unit"]),
         "energy": "" if row["energy_j"] is None else show(row["energy_j"], "J"),
-        currency: f"{row['cost']:,.0f}",
-        "t CO2": "" if row["carbon_kg"] is None else f"{row['carbon_kg'] / TONNE_KG:,.1f}",
+        "amount_in_currency": f"{row['cost']:,.0f}",
+        "t_co2": "" if row["carbon_kg"] is None else f"{row['carbon_kg'] / TONNE_KG:,.1f}",
     }
 
 
@@ -119,7 +114,7 @@ def carbon_words(plan: Plan) -> str:
     if found is None:
         return ""
     by_place, by_market = (f"{kg / TONNE_KG:,.0f}" for kg in found)
-    return Message.of("electricity.carbon", place=by_place, market=by_market).text()
+    return say("electricity.carbon", place=by_place, market=by_market)
 
 
 def carbon_accounts(plan: Plan) -> tuple[float, float] | None:
@@ -157,17 +152,27 @@ def _contracts(plan: Plan) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def dispatch_words(plan: Plan) -> str:
-    """Write the cost of the same fleet over all hours of the year, if the plan was made on fewer; a line of its own."""
+    """Write the cost of the same fleet over all hours of the year; empty if the plan was made on all of them."""
     found = plan.document.get("dispatch")
     if found is None:
         return ""
     currency = plan.document["spec"].get("currency", "USD")
-    parts = ((found["unmet"], "of the requests are not served"), (found["unfinished"], "of a job's work is not done"))
-    missing = [f"{share * 100:.2g}% {words}" for share, words in parts if share]
-    left_out = f", {' and '.join(found['left_out'])} not included" if found["left_out"] else ""
-    return (
-        f"\nThe same fleet in all {found['slots']:,} hours: {found['cost']:,.0f} {currency} ({found['difference']:+.2%}), "
-        f"{found['carbon_kg'] / TONNE_KG:,.0f} t CO2; {', '.join(missing) or 'nothing is left undone'}{left_out}"
+    parts = ((found["unmet"], "unmet"), (found["unfinished"], "unfinished"))
+    missing = commas(say(f"dispatch_year.{code}", share=f"{share * 100:.2g}%") for share, code in parts if share)
+    left_out = ""
+    if found["left_out"]:
+        left_out = say(
+            "dispatch_year.left_out", names=listed((named("left_out", name) for name in found["left_out"]), "and")
+        )
+    return say(
+        "dispatch_year.cost",
+        hours=f"{found['slots']:,}",
+        cost=f"{found['cost']:,.0f}",
+        currency=currency,
+        difference=f"{found['difference']:+.2%}",
+        carbon=f"{found['carbon_kg'] / TONNE_KG:,.0f}",
+        undone=missing or say("dispatch_year.complete"),
+        left_out=left_out,
     )
 
 
@@ -182,11 +187,7 @@ def incomplete_prices(plan: Plan) -> Iterator[dict[str, Any]]:
             "levies": row["levies"],
         }
         held, unknown = (
-            messages.listed(
-                Message.of(f"electricity.part_{part}").text()
-                for part, state in states.items()
-                if (state == UNKNOWN) == missing
-            )
+            listed(say(f"electricity.part_{part}") for part, state in states.items() if (state == UNKNOWN) == missing)
             for missing in (False, True)
         )
         found: dict[str, Any] = {
@@ -218,11 +219,14 @@ def dispatch_sentences(index: PlanIndex) -> Iterator[str]:
     if found is None:
         return
     days = len({row["day"] for row in index.plan.document["schedule"] if "day" in row})
-    subject = f"{days} days stand" if days > 1 else "One typical day stands"
-    missing = f", and leaves {found['unmet']:.2%} of the requests unserved" if found["unmet"] >= 5e-5 else ""
-    yield (
-        f"{subject} for the year; over all {found['slots']:,} hours the same fleet "
-        f"costs {abs(found['difference']):.2%} {'more' if found['difference'] > 0 else 'less'}{missing}."
+    stands = say("dispatch_year.days", days=f"{days}") if days > 1 else say("dispatch_year.one_day")
+    unserved = say("dispatch_year.unserved", share=f"{found['unmet']:.2%}") if found["unmet"] >= 5e-5 else ""
+    yield say(
+        f"dispatch_year.costs_{'more' if found['difference'] > 0 else 'less'}",
+        stands=stands,
+        hours=f"{found['slots']:,}",
+        share=f"{abs(found['difference']):.2%}",
+        unserved=unserved,
     )
 
 
@@ -244,35 +248,34 @@ def sentences(index: PlanIndex) -> Iterator[str]:
 def _peaks(index: PlanIndex, site: str, rows: list[Meter]) -> Iterator[str]:
     if rows:
         low, high = min(row["size"] for row in rows), max(row["size"] for row in rows)
-        peaks = show(low, "W") if high - low < 1 else f"{show(low, 'W')} to {show(high, 'W')}"
+        peaks = show(low, "W") if high - low < 1 else between(show(low, "W"), show(high, "W"))
         cost = sum(row["cost"] for row in rows)
-        yield f"Demand charges in {site}: {cost:,.0f} {index.currency} on monthly peaks of {peaks}."
+        yield say("meter.demand_charges", site=site, cost=f"{cost:,.0f}", currency=index.currency, peaks=peaks)
 
 
 def _contract(index: PlanIndex, site: str, row: Meter) -> str:
     name, rows = row["name"], index.schedule[site]
     if row["size"] <= EMPTY_TOL:
-        return f"{name} in {site} is not contracted: the grid is cheaper in its hours."
+        return say("meter.not_contracted", name=name, site=site)
     taken = [(r["ppa_w"][name] * r["seconds"], r["price_per_j"]) for r in rows]
     share = (row["energy_j"] or 0.0) / sum(r["energy_j"] for r in rows)
     grid = index.per_mwh(mean_of(taken) or 0.0)
     without, bought = max(r["grid_w"] + r["ppa_w"][name] for r in rows), max(r["grid_w"] for r in rows)
-    peak = f"; without it the peak would be {show(without, 'W')}, not {show(bought, 'W')}" if without > bought * (1 + PEAK_TOL) else ""  # fmt: skip
+    lowers = without > bought * (1 + PEAK_TOL)
+    peak = say("meter.contract_peak", without=show(without, "W"), peak=show(bought, "W")) if lowers else ""
     stated = next(
         contract["price"]
         for spec in index.plan.document["spec"]["sites"]
         for contract in (spec.get("electricity") or {}).get("ppa", ())
         if contract["name"] == name
     )
-    return (
-        f"{name} in {site}: {show(row['size'], 'W')} contracted at {stated} supply {share:.0%} of the energy used; "
-        f"the grid costs {grid} in the same hours{peak}."
-    )
+    told = {"size": show(row["size"], "W"), "price": str(stated), "share": f"{share:.0%}", "grid": grid, "peak": peak}
+    return say("meter.contracted", name=name, site=site, **told)
 
 
 def _battery(index: PlanIndex, site: str, energy: Meter, power: Meter) -> str:
     if energy["size"] <= EMPTY_TOL:
-        return f"No battery in {site}: it would cost more than it saves."
+        return say("meter.no_battery", site=site)
     rows = index.schedule[site]
     years = sum(row["seconds"] for row in rows) / YEAR_S
     given_w = [row["discharge_w"] - row["charge_w"] for row in rows]
@@ -282,10 +285,15 @@ def _battery(index: PlanIndex, site: str, energy: Meter, power: Meter) -> str:
     hours = by_hour([{**row, "power_w": row["charge_w"], "own_power_w": row["discharge_w"]} for row in rows])
     charging = busy_hours([(row["hour_utc"], row["power_w"]) for row in hours])
     discharging = busy_hours([(row["hour_utc"], row["own_power_w"]) for row in hours])
-    peak = f" and lowers the peak from {show(before, 'W')} to {show(after, 'W')}" if before > after * (1 + PEAK_TOL) else ""  # fmt: skip
     cycles, cost = (energy["energy_j"] or 0.0) / energy["size"] / years, energy["cost"] + power["cost"]
-    return (
-        f"The battery in {site} ({show(energy['size'], 'J')}, {show(power['size'], 'W')}) charges mostly at "
-        f"{charging} and discharges at {discharging} UTC, {cycles:,.0f} times a year; "
-        f"it costs {cost:,.0f} {index.currency} over the horizon{',' if peak else ' and'} saves {saved:,.0f} a year of energy{peak}."
-    )
+    told = {
+        "site": site,
+        "energy": show(energy["size"], "J"),
+        "power": show(power["size"], "W"),
+        "cycles": f"{cycles:,.0f}",
+    }
+    told |= {"charging": charging, "discharging": discharging, "cost": f"{cost:,.0f}", "currency": index.currency}
+    told |= {"saved": f"{saved:,.0f}"}
+    if before > after * (1 + PEAK_TOL):
+        return say("meter.battery_lowers_peak", before=show(before, "W"), after=show(after, "W"), **told)
+    return say("meter.battery_works", **told)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.units import show
+from planner.messages import enumerated, say
 from planner.plan import Plan
 
 TABLE = "facility"
 TABLES = (TABLE,)
-HEADING = "Racks of our own systems"
-NOTES = {
-    HEADING: "Where the most systems are held at once. Racks of the network come on top. Power: nameplate of the fullest rack."
-}
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -23,10 +20,10 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
             "system": row["system"],
             "systems": f"{row['systems']:,}",
             "racks": f"{row['racks']:,.10g}",
-            "systems per rack": f"{1 / row['racks_per_system']:,.4g}",
-            "power of a rack": show(row["rack_power_w"], "W"),
-            "cooling": " or ".join(row["cooling"]),
+            "systems_per_rack": f"{1 / row['racks_per_system']:,.4g}",
+            "power_of_a_rack": show(row["rack_power_w"], "W"),
+            "cooling": enumerated(row["cooling"], "or"),
         }
         for row in plan.document.get("facility", ())
     ]
-    return [(HEADING, rows)]
+    return [(say("heading.racks"), rows)]

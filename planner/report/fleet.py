@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from catalog.units import GIGA, show
-from planner.messages import Message, listed, named
+from planner.messages import Message, commas, listed, named, say
 from planner.plan import Plan
 from planner.plan.rows.fleet import DeployedPool, Deployment, Fabric, FleetRow, Rented
 from planner.plan.rows.points import Point, Pool
 from planner.plan.rows.workloads import Workload
+from planner.report.heads import Row
 from planner.report.phases import span_words, window_dates, windows_of
-from planner.report.words import amount, cap_words, how_words
+from planner.report.words import amount, between, cap_words, how_words
 
-Row = dict[str, Any]
 OWNED, RENTED = "owned", "rented"  # tables of a plan
 
 
 def fleet_row(plan: Plan, row: FleetRow) -> Row:
     """Format a row of the fleet."""
-    when = row.get("obtained") or span_words(plan, windows_of(row)) or "throughout"
+    when = row.get("obtained") or span_words(plan, windows_of(row)) or say("span.throughout")
     return {
         "site": row["site"],
         "system": row["system"],
-        "count": f"{row['count']:,} tokens/s" if row.get("unit") else count_words(row),
+        "count": say("fleet.tokens_per_s", count=row["count"]) if row.get("unit") else count_words(row),
         "how": how_words(row["how"]),
         "fabric": row["topology"],
         "when": when,
@@ -36,21 +36,19 @@ def count_words(row: FleetRow) -> int | str:
     hours = row.get("running") or [row["count"]]
     if min(hours) == max(hours):
         return row["count"]
-    return Message.of("hourly.runs", least=min(hours), most=max(hours)).text()
+    return say("hourly.runs", least=min(hours), most=max(hours))
 
 
 def fabric_row(row: Fabric) -> Row:
     """Format a network: its parts, and how many of its places are taken."""
+    design = row["design"]
+    if row["tiers"] and design != "dragonfly":
+        design = say(f"fleet.network.{'tiers' if row['tiers'] > 1 else 'tier'}", design=design, tiers=row["tiers"])
     return {
         "site": row["site"],
         "system": row["system"],
-        "design": row["design"]
-        + (
-            f", {row['tiers']} tier{'s' if row['tiers'] > 1 else ''}"
-            if row["tiers"] and row["design"] != "dragonfly"
-            else ""
-        ),
-        "systems": f"{row['systems']:,} of {row['size']:,}",
+        "design": design,
+        "systems": say("amount.of", part=f"{row['systems']:,}", whole=f"{row['size']:,}"),
         "switches": f"{row['switches']:,}",
         "links": f"{row['links']:,}",
         "optics": f"{row['optics']:,}",
@@ -58,7 +56,7 @@ def fabric_row(row: Fabric) -> Row:
         "price": f"{row['price']:,.0f}",
         "charged": f"{row['charged']:,.0f}",
         "bisection": show(row["bisection_bytes_per_s"], "byte/s"),
-        "hops": f"{row['mean_hops']:.1f}, at most {row['most_hops']}",
+        "hops": say("fleet.network.hops", mean=f"{row['mean_hops']:.1f}", most=row["most_hops"]),
     }
 
 
@@ -78,8 +76,11 @@ def point_rows(plan: Plan) -> list[Row]:
 def _loads_for(row: Deployment) -> str:
     """Write the time that a worker loses at its start; with its parts where the spec states how it starts."""
     parts = row.get("load_parts_s", {})
-    words = ", ".join(f"{name.replace('_', ' ')} {show(part, 's')}" for name, part in parts.items())
-    return show(row["load_s"], "s") + (f" ({words})" if words else "")
+    words = commas(
+        say("fleet.start_part", part=named("start", name), time=show(time, "s")) for name, time in parts.items()
+    )
+    total = show(row["load_s"], "s")
+    return say("amount.with_parts", amount=total, parts=words) if words else total
 
 
 def deployment_rows(plan: Plan) -> list[Row]:
@@ -89,9 +90,9 @@ def deployment_rows(plan: Plan) -> list[Row]:
             "deployment": row["point"],
             "system": " + ".join(dict.fromkeys(pool["system"] for pool in row["pools"])),
             "replicas": row["replicas"],
-            "workers": "; ".join(_workers(pool) for pool in row["pools"]),
+            "workers": listed(_workers(pool) for pool in row["pools"]),
             "systems": "; ".join(f"{pool['systems']:,.4g}" for pool in row["pools"]),
-            "loads for": _loads_for(row),
+            "loads_for": _loads_for(row),
             "loads": f"{row['loads']:,.0f}",
         }
         for row in plan.document.get("deployments", ())
@@ -101,8 +102,8 @@ def deployment_rows(plan: Plan) -> list[Row]:
 def _workers(pool: DeployedPool) -> str:
     """Write how many workers of a role are resident, at least and at most."""
     least, most = pool["least_workers"], pool["workers"]
-    count = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-    return count if pool["role"] == "serve" else f"{pool['role']} {count}"
+    count = f"{most:,}" if least == most else between(f"{least:,}", f"{most:,}")
+    return count if pool["role"] == "serve" else say("fleet.workers", role=named("role", pool["role"]), count=count)
 
 
 def _point_row(workload: Workload, point: Point) -> Row:
@@ -114,10 +115,10 @@ def _point_row(workload: Workload, point: Point) -> Row:
         "layout": listed(layout_words(pool) for pool in point["pools"]),
         "precision": point["pools"][0]["precision"],
         "memory": "; ".join(_memory(pool) for pool in point["pools"]),
-        "power cap": cap_words(point.get("power_cap")),
+        "power_cap": cap_words(point.get("power_cap")),
         "replicas": "",
         "capacity": f"{point['capacity']:,.4g} {point['capacity_unit']}",
-        "mostly": Message.of("part.share", part=named("part", top[0]), share=f"{top[1]:.0%}").text(),
+        "mostly": say("part.share", part=named("part", top[0]), share=f"{top[1]:.0%}"),
     }
 
 
@@ -129,8 +130,8 @@ def _memory(pool: Pool) -> str:
 def replica_words(pools: Sequence[Pool]) -> str:
     """Write precision of the weights and parallel degrees of a replica, such as "fp8 prefill 10 x tp1; decode 3 x tp2"."""
     precisions = " + ".join(dict.fromkeys(str(pool["precision"]) for pool in pools if pool.get("precision")))
-    layouts = "; ".join(layout_words(pool, batch=False, alone="tp1") for pool in pools)
-    return f"{precisions} {layouts}" if precisions else layouts
+    layouts = listed(layout_words(pool, batch=False, alone="tp1") for pool in pools)
+    return say("point.replica", precision=precisions, layout=layouts) if precisions else layouts
 
 
 def layout_words(pool: Pool, batch: bool = True, alone: str = "") -> str:
@@ -142,35 +143,37 @@ def layout_words(pool: Pool, batch: bool = True, alone: str = "") -> str:
             if key in ("tp", "pp", "dp", "cp", "ep") and value != 1
         )
         or alone
-        or Message.of("point.one_chip").text()
+        or say("point.one_chip")
     )
-    copies = f"{pool['workers']} x " if pool["workers"] > 1 else ""
-    together = f" batch {pool['batch']}" if batch and pool["batch"] else ""
     if pool["role"] == "api":
-        return Message.of("point.bought_tokens").text()
-    role = "" if pool["role"] in ("serve", "train") else f"{pool['role']} "
-    return f"{role}{copies}{sizes}{together}" if role or copies or together else sizes
+        return say("point.bought_tokens")
+    if pool["workers"] > 1:
+        sizes = say("point.copies", count=f"{pool['workers']}", layout=sizes)
+    if batch and pool["batch"]:
+        sizes = say("point.batch", layout=sizes, batch=f"{pool['batch']}")
+    if pool["role"] not in ("serve", "train"):
+        sizes = say("point.role", role=named("role", pool["role"]), layout=sizes)
+    return sizes
 
 
 def owned_sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List the table of systems that are owned already, if the spec has any."""
-    unit = plan.document["spec"].get("currency", "USD")
-    rows = [
+    rows: list[Row] = [
         {
             "system": row["system"],
             "site": row["site"],
             "owned": f"{row['count']:,}",
             "kept": f"{row['kept']:,}",
-            "moved": ", ".join(f"{count:,} to {site}" for site, count in row["moved"].items()),
+            "moved": commas(say("fleet.moved_to", count=count, site=site) for site, count in row["moved"].items()),
             "sold": f"{row['sold']:,}",
             "idle": f"{row['idle']:,}",
-            f"worth of one, {unit}": amount(row["worth"]),
-            f"proceeds, {unit}": amount(row["proceeds"]),
-            **({f"gain over the books, {unit}": amount(row["gain"])} if "gain" in row else {}),
+            "worth_of_one": amount(row["worth"]),
+            "proceeds": amount(row["proceeds"]),
+            **({"gain_over_the_books": amount(row["gain"])} if "gain" in row else {}),
         }
         for row in plan.document.get("owned", ())
     ]
-    return [("What is owned already", rows)] if rows else []
+    return [(say("heading.owned"), rows)]
 
 
 def becomes(plan: Plan) -> list[tuple[str, str]]:
@@ -178,31 +181,30 @@ def becomes(plan: Plan) -> list[tuple[str, str]]:
     unit = plan.document["spec"].get("currency", "USD")
     told = []
     for row in plan.document.get("owned", ()):
-        parts = [f"{row['kept']:,} of {row['count']:,} kept"]
-        parts += [f"{count:,} moved to {site}" for site, count in row["moved"].items()]
+        parts = [say("owned.kept", kept=row["kept"], count=row["count"])]
+        parts += [say("owned.moved", count=count, site=site) for site, count in row["moved"].items()]
         if row["sold"]:
-            parts.append(
-                f"{row['sold']:,} sold at {amount(row['worth'])} {unit} each, {amount(row['proceeds'])} in all"
-            )
+            sums = {"worth": amount(row["worth"]), "unit": unit, "proceeds": amount(row["proceeds"])}
+            parts.append(say("owned.sold", count=row["sold"], **sums))
         if row["idle"]:
-            parts.append(f"{row['idle']:,} idle, worth nothing")
-        told.append((f"{row['system']} in {row['site']}", "; ".join(parts)))
+            parts.append(say("owned.idle", count=row["idle"]))
+        told.append((say("fleet.system_in_site", system=row["system"], site=row["site"]), listed(parts)))
     return told
 
 
 def rented_sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List the table of systems that are rented already, if the spec has any."""
-    rows = [
+    rows: list[Row] = [
         {"system": row["system"], "site": row["site"], "count": f"{row['count']:,}", "plan": _return(plan, row)}
         for row in plan.document.get("rented", ())
     ]
-    return [(Message.of("rented.heading").text(), rows)] if rows else []
+    return [(say("rented.heading"), rows)]
 
 
 def goes_back(plan: Plan) -> list[tuple[str, str]]:
     """Say of each entry of rented systems where they stand, and how many are kept, given back and kept longer."""
     rows = plan.document.get("rented", ())
-    return [(f"{row['system']} in {row['site']}", _return(plan, row)) for row in rows]
+    return [(say("fleet.system_in_site", system=row["system"], site=row["site"]), _return(plan, row)) for row in rows]
 
 
 def _return(plan: Plan, row: Rented) -> str:
@@ -219,7 +221,7 @@ def _return(plan: Plan, row: Rented) -> str:
         code = "rented.extend" if more["day"] < end else "rented.extend_to_horizon"
         paid = {"day": more["day"], "amount": amount(more["costs"]), "unit": unit}
         parts.append(Message.of(code, kept=f"{more['count']:,}", count=count, until=until, **paid))
-    return "; ".join(part.text() for part in parts)
+    return listed(part.text() for part in parts)
 
 
 def ways_to_have(plan: Plan) -> dict[tuple[str, str], str]:
@@ -234,5 +236,5 @@ def _had(how: str, lists: set[str]) -> str:
     """Name how systems of a kind are had, by the lists of the spec that their offers stand in."""
     for name in (OWNED, RENTED):
         if name in lists:
-            return how_words(name if lists == {name} else f"{how} and {name}")
+            return how_words(name if lists == {name} else f"{how}_and_{name}")
     return how_words(how)

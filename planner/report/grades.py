@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.messages import commas, say
 from planner.plan import Plan
 from planner.plan.rows.workloads import Workload
 
@@ -45,23 +46,18 @@ def _summed(grade: str, rows: list[Workload]) -> dict[str, Any]:
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     """Return (heading, rows), formatted for people."""
-    currency = plan.document["spec"].get("currency", "USD")
     rows = [
         {
-            "grade": row["grade"] or "(none)",
-            "workloads": ", ".join(row["workloads"]),
+            "grade": row["grade"] or say("grades.none"),
+            "workloads": commas(row["workloads"]),
             "tokens": f"{row['tokens'] / 1e12:,.3f}T",
-            f"levelised cost, {currency} per million": _number(row["cost_per_million_tokens"]),
-            f"sells at, {currency} per million": _number(row["price_per_million_tokens"]),
+            "levelised_cost_per_million": _number(row["cost_per_million_tokens"]),
+            "sells_at": _number(row["price_per_million_tokens"]),
             "margin": "" if row["margin_share"] is None else f"{row['margin_share']:.1%}",
         }
         for row in grade_rows(plan)
     ]
-    return (
-        [("What each grade of tokens costs and earns (per token of the answers, prompts included)", rows)]
-        if rows
-        else []
-    )
+    return [(say("heading.grades"), rows)]
 
 
 def _number(value: float | None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from planner.messages import say, stopped
 from planner.plan.rows.time import Slot
-from planner.report.locale import Words
 from planner.report.plan_index import PlanIndex, mean_of
 
 BUSY_SHARE = 0.5  # share of the largest value: hours with at least so much are busy
@@ -58,12 +58,16 @@ def busy_hours(hours: Sequence[tuple[int, float]]) -> str:
             spans[-1][1] = hour + 1
         else:
             spans.append([hour, hour + 1])
-    return ", ".join(f"{a:02d}-{b:02d}" for a, b in spans) or "never"
+    return ", ".join(f"{a:02d}-{b:02d}" for a, b in spans) or say("hours.never")
 
 
-def sentences(index: PlanIndex, t: Words | None = None) -> Iterator[str]:
+def sentences(index: PlanIndex) -> Iterator[str]:
     """Compare the mean price that each site pays for electricity with that of a constant load."""
-    t = t or Words()
+    return map(stopped, clauses(index))
+
+
+def clauses(index: PlanIndex) -> Iterator[str]:
+    """Say how far the mean price that each site pays for electricity is from that of a constant load; without full stops."""
     for site in index.sites:
         rows = index.schedule[site]
         even = mean_of((row["seconds"], row["price_per_j"]) for row in rows)
@@ -71,4 +75,4 @@ def sentences(index: PlanIndex, t: Words | None = None) -> Iterator[str]:
             continue
         saved = 1 - index.paid[site] / even
         if abs(saved) >= NAMED_SAVING:
-            yield t("hours.pays_less" if saved > 0 else "hours.pays_more", site=site, share=f"{abs(saved):.1%}")
+            yield say("hours.pays_less" if saved > 0 else "hours.pays_more", site=site, share=f"{abs(saved):.1%}")

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from catalog.units import DAY_S, HOUR_S, show
-from planner.messages import Message
+from planner.messages import Message, enumerated, named, say, stopped
+from planner.messages import listed as semicolons
 from planner.plan import Plan
 from planner.plan.rows.points import Point
 from planner.plan.rows.quality import IfFirst
@@ -15,27 +16,30 @@ from planner.plan.rows.time import Slot
 from planner.plan.rows.workloads import Workload
 from planner.report.fleet import layout_words
 from planner.report.hours import busy_hours
-from planner.report.locale import Words
 from planner.report.plan_index import PlanIndex, mean_of
-from planner.report.words import amount, how_words, joined, listed
+from planner.report.words import amount
 
 NAMED_SHARE = 0.005  # share of a job's time: less lost to pre-emption is left out
 LITTLE_SLACK = 0.005  # share of the steps: less slack is none
 NAMED_DAY = 0.1  # share of a job's work: typical days with less are left out
 
 
-def sentences(index: PlanIndex, t: Words | None = None) -> Iterator[str]:
+def sentences(index: PlanIndex) -> Iterator[str]:
     """Explain when each job runs."""
-    t = t or Words()
+    return map(stopped, clauses(index))
+
+
+def clauses(index: PlanIndex) -> Iterator[str]:
+    """Say when each job runs, and how often it makes room; without full stops."""
     for workload in index.plan.document["workloads"]:
         if workload["kind"] == "serving":
             continue
         for point in workload["points"]:
-            yield from _when(index, workload["name"], point, t)
+            yield from _when(index, workload["name"], point)
         for row in index.document.get("preemptions", ()):
             if row["workload"] == workload["name"] and row["lost_share"] >= NAMED_SHARE:
                 lost = {"hours": f"{row['lost_s'] / HOUR_S:,.1f}", "share": f"{row['lost_share']:.1%}"}
-                yield t("job.makes_room", name=row["workload"], times=f"{row['resumptions']:,.0f}", **lost)
+                yield say("job.makes_room", name=row["workload"], times=f"{row['resumptions']:,.0f}", **lost)
 
 
 def runs(plan: Plan) -> Iterator[str]:
@@ -67,7 +71,7 @@ def _run(workload: Workload, point: Point) -> str:
         if slack is None
         else Message.of("run.days_and_slack", days=days, slack=f"{slack / DAY_S:,.1f}")
     )
-    return "; ".join(part.text() for part in parts) + "."
+    return stopped(semicolons(part.text() for part in parts))
 
 
 def _late(plan: Plan, row: LateJob) -> str:
@@ -85,7 +89,7 @@ def _late(plan: Plan, row: LateJob) -> str:
         more = Message.of(
             "run.more_systems_cost", count=row["count"], system=row["system"], site=row["site"], cost=cost
         )
-    return f"{why.text()}; {more.text()}."
+    return stopped(semicolons([why.text(), more.text()]))
 
 
 def waiting(plan: Plan) -> Iterator[str]:
@@ -93,56 +97,55 @@ def waiting(plan: Plan) -> Iterator[str]:
     unit = plan.objective["unit"]
     for row in plan.document.get("postponed", ()):
         name, late = row["workload"], row["deadline_s"]
-        done = (
-            "is left out"
-            if late is None
-            else f"is done {_days(late - row['asked_s'])} late, on day {late / DAY_S:,.1f}"
-        )
         why = ""
         if row["waits_for"]:
-            why = f": it waits for {listed(row['waits_for'])}"
+            why = say("waiting.for_others", jobs=enumerated(row["waits_for"]))
         elif row["waits_for"] is not None:
-            why = ": the limits leave no room for it by its deadline, whatever other job goes first"
-        yield f"{name} (priority {row['priority']}) {done}{why}."
+            why = say("waiting.no_room")
+        told = {"job": name, "priority": f"{row['priority']}", "why": why}
+        if late is None:
+            yield say("waiting.left_out", **told)
+        else:
+            days = f"{(late - row['asked_s']) / DAY_S:,.1f}"
+            yield say("waiting.late", days=days, day=f"{late / DAY_S:,.1f}", **told)
         if row["waits_for"] and row["first"] is not None:
             yield _if_first(name, row["first"], unit)
 
 
 def _if_first(name: str, first: IfFirst, unit: str) -> str:
     """Say what waits, and by how much the plan would cost more, if the job went before all others."""
-    late = [
-        f"{other} would be left out" if done is None else f"{other} would be done on day {done / DAY_S:,.1f}"
+    told = [
+        say("waiting.other_left_out", job=other)
+        if done is None
+        else say("waiting.other_late", job=other, day=f"{done / DAY_S:,.1f}")
         for other, done in first["postponed"].items()
     ]
-    change, words = first["difference"], ""
-    if change is not None:
-        verb = "emit" if unit == "kg" else "cost"
-        more = f"{abs(change):,.0f} {unit} {'more' if change > 0 else 'less'}" if abs(change) >= 0.5 else "the same"
-        words = f"the plan would {verb} {more}"
-    return f"If {name} went first, {listed([*late, *([words] if words else [])]) or 'all would be on time'}."
+    if (change := first["difference"]) is not None:
+        change_of = "carbon" if unit == "kg" else "cost"
+        if abs(change) < 0.5:
+            told.append(say(f"waiting.{change_of}.same"))
+        else:
+            more = "more" if change > 0 else "less"
+            told.append(say(f"waiting.{change_of}.{more}", amount=f"{abs(change):,.0f}", unit=unit))
+    return say("waiting.if_first", job=name, then=enumerated(told) if told else say("waiting.all_on_time"))
 
 
-def _days(seconds: float) -> str:
-    return f"{seconds / DAY_S:,.1f} days"
-
-
-def _when(index: PlanIndex, name: str, point: Point, t: Words) -> Iterator[str]:
+def _when(index: PlanIndex, name: str, point: Point) -> Iterator[str]:
     every = index.schedule[point["site"]]
     worked = [(row, row["active"].get(point["id"], 0.0) * row["seconds"]) for row in every]
     share = sum(work for _, work in worked) / sum(row["seconds"] for row in every)
     if share <= 0:
         return
-    pool = point["pools"][0]
-    how = t.get(f"job.on.{pool['how']}", how_words(pool["how"]))
-    words = t("job.runs", name=name, site=point["site"], how=how, system=pool["system"], share=f"{share:.0%}")
-    words += t("job.mostly", hours=busy_hours(_by_hour(worked)))
+    pool, days, price = point["pools"][0], "", ""
     if "day" in every[0]:
-        words += t("job.days", days=joined(_main_days(worked), t))
+        days = say("job.days", days=enumerated(_main_days(worked)))
     paid = mean_of((work, row["price_per_j"]) for row, work in worked)
     usual = mean_of((row["seconds"], row["price_per_j"]) for row in every)
     if pool["how"] == "buy" and paid is not None and usual is not None:  # a rent includes electricity
-        words += t("job.price", paid=index.per_mwh(paid), usual=index.per_mwh(usual))
-    yield words + t("list.stop")
+        price = say("job.price", paid=index.per_mwh(paid), usual=index.per_mwh(usual))
+    told = {"name": name, "site": point["site"], "how": named("had", pool["how"]), "system": pool["system"]}
+    hours = busy_hours(_by_hour(worked))
+    yield say("job.runs", share=f"{share:.0%}", hours=hours, days=days, price=price, **told)
 
 
 def _by_hour(worked: Sequence[tuple[Slot, float]]) -> list[tuple[int, float]]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from catalog.units import DAY_S, GIGA, HOUR_S, KILO, MILLION, TONNE_KG, show
+from planner.messages import Said, named, said, say
 from planner.plan import binds
 from planner.plan.rows.money import Limit
 from planner.plan.rows.quality import RunnerUp
+from planner.report.heads import Row
+from planner.report.words import how_words
 
-Row = dict[str, Any]
-PRACTICAL = {"W": ("kW", KILO), "kg": ("t", TONNE_KG), "byte/s": ("GB/s", GIGA), "1": ("percentage point", 0.01)}
+PRACTICAL = {
+    "W": ("kW", KILO),
+    "kg": ("t", TONNE_KG),
+    "byte/s": ("GB/s", GIGA),
+    "1": (say("unit.percentage_point"), 0.01),
+}
 
 
 def limit_row(row: Limit) -> Row:
@@ -22,18 +27,18 @@ def limit_row(row: Limit) -> Row:
         if row["unit"] == "s":
             return f"{value / HOUR_S:,.0f} h" if abs(row["limit"]) > DAY_S else show(value, "s")
         if row["unit"] == "rack":  # systems may fill parts of one
-            return f"{value:,.10g} rack" + ("" if value == 1 else "s")
+            return say("limits.rack" if value == 1 else "limits.racks", count=f"{value:,.10g}")
         if row["unit"] == "1":
             return f"{value:.1%}"
-        return f"{value:,.0f} {row['unit']}"
+        return say("amount.in_unit", amount=f"{value:,.0f}", unit=named("unit", row["unit"]))
 
     return {
-        "limit": row["name"],
+        "limit": said(row, "name"),
         "used": text(row["value"]),
         "allowed": text(row["limit"]),
-        "slack": "binding" if binds(row) else text(row["slack"]),
-        "worth, fleet held": _worth(row["marginal_value"], row),
-        "worth, fleet free": _worth(row["marginal_value_divisible"], row),
+        "slack": say("limit.binding") if binds(row) else text(row["slack"]),
+        "worth_fleet_held": _worth(row["marginal_value"], row),
+        "worth_fleet_free": _worth(row["marginal_value_divisible"], row),
     }
 
 
@@ -54,10 +59,24 @@ def _worth(value: float | None, row: Limit) -> str:
         return ""
     per, size = practical_unit(row["unit"])
     worth, unit = value * size, (row["marginal_unit"] or "").partition("/")[0]
-    return f"{worth:,.0f} {unit} per {per}" if abs(worth) >= 100 else f"{worth:.3g} {unit} per {per}"
+    number = f"{worth:,.0f}" if abs(worth) >= 100 else f"{worth:.3g}"
+    return say("amount.per", amount=number, unit=unit, per=named("unit", per))
+
+
+def margin_words(row: RunnerUp) -> str:
+    """Say by how much the next best system misses, without the share of its cost."""
+    words = said(row, "words")
+    if not isinstance(words, Said):
+        return words.partition(" (")[0]
+    inner = words.message.arguments.get("words", words)
+    if isinstance(inner, Said) and inner.message.code.endswith("_of"):
+        return say(inner.message.code.removesuffix("_of"), **inner.message.arguments)
+    return words
 
 
 def runner_up_row(row: RunnerUp) -> Row:
     """Format the next best system or site."""
-    system = "" if row["system"] is None else f"{row['system']} ({(row['how'] or '').replace('_', ' ')})"
-    return {"site": row["site"], "not in use there": system, "margin": row["words"]}
+    system = ""
+    if row["system"] is not None:
+        system = say("fleet.system_how", system=row["system"], how=how_words(row["how"] or ""))
+    return {"site": row["site"], "not_in_use_there": system, "margin": said(row, "words")}

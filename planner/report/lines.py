@@ -7,26 +7,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from catalog.units import show
+from planner.messages import commas, enumerated, listed, named, say
 from planner.plan import Plan
 from planner.plan.rows.time import Failure, Line, Spread, Stream
 from planner.report.phases import span_words
 from planner.report.plan_index import PlanIndex
-from planner.report.words import listed
+from planner.report.words import between
 
 TB = 1e12  # bytes
 LINES, PLACEMENTS, SPREAD, FAILURES = "lines", "placements", "spread", "failures"
 TABLES = (LINES, PLACEMENTS, SPREAD, FAILURES)  # each there only where the spec asks for it
-WORDS = {"requests": "requests", "control": "control", "telemetry": "telemetry", "weights": "weights"}
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     """List (heading, rows) of the tables that the plan has."""
     document = plan.document
     return [
-        ("Lines to rent", [_line(row) for row in document.get("lines", ())]),
-        ("What travels beside requests", [_placement(plan, row) for row in document.get("placements", ())]),
-        ("Spread over zones", [_zone(row) for row in document.get("spread", ())]),
-        ("When a zone fails at the busiest hour", [_failure(row) for row in document.get("failures", ())]),
+        (say("heading.lines"), [_line(row) for row in document.get("lines", ())]),
+        (say("heading.placements"), [_placement(plan, row) for row in document.get("placements", ())]),
+        (say("heading.spread"), [_zone(row) for row in document.get("spread", ())]),
+        (say("heading.failures"), [_failure(row) for row in document.get("failures", ())]),
     ]
 
 
@@ -42,13 +42,19 @@ def sentences(index: PlanIndex) -> Iterator[str]:
         if not size:
             continue
         most = max(row["traffic"], key=lambda part: part["bytes"])
-        units = f"{row['units']} x " if row["units"] else ""
-        use = "" if row["use"] is None else f", {row['use']:.0%} full at its busiest"
-        share = f"{most['bytes'] / size:.0%} of {show(size, 'byte')}"
-        cost = sum(row["cost"].values()) / (size / TB)
-        yield (
-            f"{row['line']}: {units}{row['kind']}{use}, mostly {most['traffic']} of {most['workload']} ({share}), "
-            f"at {cost:,.3g} {index.currency} per TB{_security(row, asked)}."
+        kind = say("point.copies", count=f"{row['units']}", layout=row["kind"]) if row["units"] else row["kind"]
+        yield say(
+            "line.carries",
+            line=row["line"],
+            kind=kind,
+            use="" if row["use"] is None else say("line.use", share=f"{row['use']:.0%}"),
+            traffic=named("traffic", most["traffic"]),
+            workload=most["workload"],
+            share=f"{most['bytes'] / size:.0%}",
+            size=show(size, "byte"),
+            cost=f"{sum(row['cost'].values()) / (size / TB):,.3g}",
+            currency=index.currency,
+            security=_security(row, asked),
         )
 
 
@@ -57,9 +63,12 @@ def _security(row: Line, asked: dict[str, str]) -> str:
     sent: dict[str, list[str]] = defaultdict(list)
     for part in row["traffic"]:
         if part["workload"] in asked:
-            sent[part["workload"]].append(part["traffic"])
-    parts = [f"{name} asks for {asked[name]} ({listed(kinds)})" for name, kinds in sent.items()]
-    return f"; {listed(parts)}" if parts else ""
+            sent[part["workload"]].append(named("traffic", part["traffic"]))
+    parts = [
+        say("line.asks", workload=name, security=named("security", asked[name]), traffic=enumerated(kinds))
+        for name, kinds in sent.items()
+    ]
+    return say("line.security", parts=enumerated(parts)) if parts else ""
 
 
 def _line(row: Line) -> dict[str, Any]:
@@ -67,14 +76,20 @@ def _line(row: Line) -> dict[str, Any]:
         "line": row["line"],
         "kind": row["kind"],
         "units": "" if row["units"] is None else f"{row['units']}",
-        "capacity": "by the byte"
+        "capacity": say("line.by_the_byte")
         if row["capacity_bytes_per_s"] is None
         else show(row["capacity_bytes_per_s"], "byte/s"),
         "busiest": show(row["peak_bytes_per_s"], "byte/s"),
         "use": "" if row["use"] is None else f"{row['use']:.1%}",
         "cost": f"{sum(row['cost'].values()):,.0f}",
-        "carries": "; ".join(
-            f"{part['traffic']} of {part['workload']} {show(part['bytes'], 'byte')}" for part in row["traffic"]
+        "carries": listed(
+            say(
+                "line.traffic",
+                traffic=named("traffic", part["traffic"]),
+                workload=part["workload"],
+                size=show(part["bytes"], "byte"),
+            )
+            for part in row["traffic"]
         ),
     }
 
@@ -82,12 +97,12 @@ def _line(row: Line) -> dict[str, Any]:
 def _placement(plan: Plan, row: Stream) -> dict[str, Any]:
     return {
         "workload": row["workload"],
-        "traffic": WORDS[row["traffic"]],
+        "traffic": named("traffic", row["traffic"]),
         "from": row["from"],
         "to": row["to"],
         "line": row["kind"],
         "share": f"{row['share']:.0%}",
-        "when": ", ".join(span_words(plan, (window, window)) or "throughout" for window in row["windows"]),
+        "when": commas(span_words(plan, (window, window)) or say("span.throughout") for window in row["windows"]),
     }
 
 
@@ -95,8 +110,8 @@ def _zone(row: Spread) -> dict[str, Any]:
     return {
         "workload": row["workload"],
         "zone": row["zone"],
-        "sites": ", ".join(row["sites"]),
-        "share of an hour's requests": f"{row['least_share']:.1%} to {row['largest_share']:.1%}",
+        "sites": commas(row["sites"]),
+        "share_of_requests": between(f"{row['least_share']:.1%}", f"{row['largest_share']:.1%}"),
     }
 
 
@@ -105,5 +120,7 @@ def _failure(row: Failure) -> dict[str, Any]:
     for route in row["routes"]:
         key = route["workload"], route["site"]
         sites[key] = sites.get(key, 0.0) + route["tokens_per_s"]
-    served = "; ".join(f"{name} in {site} {rate:,.0f}" for (name, site), rate in sites.items())
-    return {"zone that fails": row["zone"], "slot": row["slot"], "served elsewhere, output tokens/s": served}
+    served = listed(
+        say("line.served", workload=name, site=site, rate=f"{rate:,.0f}") for (name, site), rate in sites.items()
+    )
+    return {"zone_that_fails": row["zone"], "slot": row["slot"], "served_elsewhere": served}

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catalog.units import GIGA, KILO, MEGA, MILLION, TONNE_KG
-from planner.messages import Message
+from planner.messages import Said, said, say
 from planner.plan import Plan, is_by_the_bound
 from planner.plan.rows.money import Limit
 
-HEADING = "What more of a limit is worth"
+HEADING = say("heading.worth")
 LEFT = 0.005  # share of a limit from which on the sentence mentions the unused part
 LEAST = 1e-9  # share of the objective: a smaller marginal value is rounding
 
@@ -58,21 +58,21 @@ def valued_limits(plan: Plan) -> list[ValuedLimit]:
 
 def _sentence(plan: Plan, limit: ValuedLimit) -> str:
     if limit.free <= limit.fixed:
-        return f"{limit.words} is worth {worth_words(plan, limit.fixed)} to the fleet as it is."
-    same = (
-        f"; with the fleet as it is, {worth_words(plan, limit.fixed)}"
-        if limit.fixed > 0
-        else "; to the fleet as it is, nothing"
-        if limit.row["marginal_value"] is not None
-        else ""
+        return say("worth.to_this_fleet", more=limit.words, worth=worth_words(plan, limit.fixed))
+    fixed = ""
+    if limit.fixed > 0:
+        fixed = say("worth.and_to_this_fleet", worth=worth_words(plan, limit.fixed))
+    elif limit.row["marginal_value"] is not None:
+        fixed = say("worth.nothing_to_this_fleet")
+    bound = _by_the_bound(limit.row) if is_by_the_bound(limit.row) else ""
+    return say(
+        "worth.with_more_systems", more=limit.words, worth=worth_words(plan, limit.free), bound=bound, fixed=fixed
     )
-    by_the_bound = _by_the_bound(limit.row) if is_by_the_bound(limit.row) else ""
-    return f"{limit.words} is worth {worth_words(plan, limit.free)} where systems may be added{by_the_bound}{same}."
 
 
 def _by_the_bound(row: Limit) -> str:
     unused = row["slack"] / row["limit"] if row["limit"] else 0.0
-    return ", as the bound has it" + (f" (this plan leaves {unused:.0%} of it)" if unused >= LEFT else "")
+    return say("worth.by_the_bound_of", unused=f"{unused:.0%}") if unused >= LEFT else say("worth.by_the_bound")
 
 
 def _gain(plan: Plan, marginal: float | None, size: float) -> float:
@@ -88,35 +88,40 @@ def _one_more(row: Limit) -> tuple[str, float]:
     >>> _one_more({"unit": "1", "limit": 0.4, "name": "largest share of chat in one zone"})
     ('One percentage point more of the largest share of chat in one zone', 0.01)
     """
-    name, unit = row["name"], row["unit"]
+    name, unit = said(row, "name"), row["unit"]
     if unit == "W":
-        return (f"The next MW of {name}", MEGA) if row["limit"] >= MEGA else (f"The next kW of {name}", KILO)
+        return (say("more.mw", name=name), MEGA) if row["limit"] >= MEGA else (say("more.kw", name=name), KILO)
     if unit == "system":
-        return f"One more {name.removeprefix('supply of ')}" if name.startswith(
-            "supply of "
-        ) else f"Room for one more on {name.removeprefix('size of ')}", 1.0
-    if unit == "rack":
-        return f"One more of the {name}", 1.0
+        return _one_more_system(name), 1.0
+    if unit in ("rack", "line", "site", "kind"):
+        return say("more.one", name=name), 1.0
     if unit == "byte/s":
-        return f"The next GB/s of {name}", GIGA
+        return say("more.gb_per_s", name=name), GIGA
     if unit == "kg":
-        return f"The next tonne of {name}", TONNE_KG
+        return say("more.tonne", name=name), TONNE_KG
     if unit == "1":
-        return f"One percentage point more of the {name}", 0.01
-    if unit in ("line", "site", "kind"):
-        return f"One more of the {name}", 1.0
-    return f"The next million {unit} of the {name}", MILLION
+        return say("more.percentage_point", name=name), 0.01
+    return say("more.million", unit=unit, name=name), MILLION
+
+
+def _one_more_system(name: str) -> str:
+    """Name one more system: of a supply, or on a network of a limited size."""
+    if name.startswith("supply of "):
+        if isinstance(name, Said) and name.message.code == "limit.supply":
+            return say("more.system", name=say("fleet.system_how", **name.message.arguments))
+        return say("more.system", name=name.removeprefix("supply of "))
+    return say("more.on_network", name=name.removeprefix("size of "))
 
 
 def worth_words(plan: Plan, gain: float) -> str:
     """Write a gain of the objective, over the horizon and a year."""
     if plan.objective["sense"] == "max":
-        return Message.of("worth.demand", gain=worth_number(plan, gain)).text()
+        return say("worth.demand", gain=worth_number(plan, gain))
     years = plan.document["spec"].get("horizon", {}).get("years", 1)
     total, yearly, unit = worth_number(plan, gain), worth_number(plan, gain / years), worth_unit(plan)
     if years == 1:
-        return Message.of("worth.a_year", amount=yearly, unit=unit).text()
-    return Message.of("worth.horizon", amount=total, unit=unit, yearly=yearly).text()
+        return say("worth.a_year", amount=yearly, unit=unit)
+    return say("worth.horizon", amount=total, unit=unit, yearly=yearly)
 
 
 def over_words(plan: Plan) -> str:
@@ -124,7 +129,7 @@ def over_words(plan: Plan) -> str:
     if plan.objective["sense"] == "max":
         return ""
     years = plan.document["spec"].get("horizon", {}).get("years", 1)
-    return "over the year" if years == 1 else f"over {years} years"
+    return say("verdict.over.one") if years == 1 else say("verdict.over.several", years=f"{years}")
 
 
 def worth_number(plan: Plan, gain: float) -> str:
@@ -138,6 +143,6 @@ def worth_number(plan: Plan, gain: float) -> str:
 def worth_unit(plan: Plan) -> str:
     """Name the unit in which gains of the objective are written."""
     if plan.objective["sense"] == "max":
-        return Message.of("worth.factor").text()
+        return say("worth.factor")
     unit = plan.objective["unit"]
-    return Message.of("worth.carbon").text() if unit == "kg" else unit
+    return say("worth.carbon") if unit == "kg" else unit

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from catalog.units import MWH_J, TONNE_KG, show
-from planner.messages import Message
+from planner.messages import commas, say
 from planner.money.components import component_words
 from planner.plan import Plan
 from planner.plan.rows.workloads import Workload
 from planner.report import electricity
-from planner.report.paper import Block, counted
+from planner.report.heads import left, right
+from planner.report.paper import Block, further
 from planner.report.story import tightest
 from planner.report.words import amount
+from planner.report.workloads import latency_words
 
 CARRIES = 0.01  # share of the cost: smaller parts of it are left out
 
@@ -29,8 +31,10 @@ def workloads(plan: Plan) -> Block:
         for workload in sorted(plan.document["workloads"], key=lambda row: -row["cost"])
     ]
     currency = currency_of(plan)
-    columns = (f">{currency}", ">tokens", f">cost, {currency}", ">utilisation", "tightest limit or run")
-    return Block("Levelised cost per 1M tokens", columns, entries, counted(len(entries), "more"), least=5)
+    cost = right("cost_in_currency", currency=currency)
+    first = (right("amount_in_currency", currency=currency), right("tokens"), cost)
+    columns = (*first, right("utilisation"), left("tightest_limit_or_run"))
+    return Block(say("heading.levelised"), columns, entries, further(len(entries)), least=5)
 
 
 def earnings(plan: Plan) -> Block:
@@ -43,13 +47,14 @@ def earnings(plan: Plan) -> Block:
             f"{row['cost']:,.0f}",
             f"{row['margin']:,.0f}",
             f"{row['margin'] / row['revenue']:.1%}" if row["revenue"] else "",
-            Message.of("money.loss" if row["margin"] < 0 else "money.gain").text(),
+            say("money.loss" if row["margin"] < 0 else "money.gain"),
         )
         for row in sold
     ]
     currency = currency_of(plan)
-    columns = (f">revenue, {currency}", f">cost, {currency}", f">margin, {currency}", ">of revenue", "")
-    return Block("What it earns", columns, entries, counted(len(entries), "more"), least=2)
+    names = ("revenue_in_currency", "cost_in_currency", "margin_in_currency")
+    columns = (*(right(name, currency=currency) for name in names), right("of_revenue"), left(""))
+    return Block(say("heading.earnings"), columns, entries, further(len(entries)), least=2)
 
 
 def tokens_words(tokens: float) -> str:
@@ -66,14 +71,12 @@ def _kept(plan: Plan, workload: Workload) -> str:
     """Write the latency nearest to its limit, the price of an iteration, or how long the run of a job takes."""
     row = tightest(workload)
     if row is not None:
-        return (
-            f"{row['metric']} {row['percentile']} {show(row['predicted_s'] or 0.0, 's')} of {show(row['limit_s'], 's')}"
-        )
+        return latency_words(row)
     if workload.get("cost_per_iteration"):
-        price = f"{workload['cost_per_iteration']:,.2f} {currency_of(plan)}"
-        return f"{workload['iterations']:,.0f} iterations, {price} each"
+        price = {"price": f"{workload['cost_per_iteration']:,.2f}", "currency": currency_of(plan)}
+        return say("workload.iterations", count=f"{workload['iterations']:,.0f}", **price)
     runs = [point["time_s"]["run"] for point in workload["points"] if point["time_s"]]
-    return f"run of {show(max(runs), 's')}" if runs else ""
+    return say("workload.run_of", time=show(max(runs), "s")) if runs else ""
 
 
 def costs(plan: Plan) -> Block:
@@ -83,16 +86,23 @@ def costs(plan: Plan) -> Block:
     total = sum(plan.document["costs"].values())
     parts = sorted(plan.document["costs"].items(), key=lambda item: -item[1])
     parts = [(name, part) for name, part in parts if total and abs(part) >= CARRIES * abs(total)]
-    span = "the year" if years == 1 else f"{years} years, {amount(totals['cost'] / years)} {currency} a year"
+    told = {"cost": amount(totals["cost"]), "currency": currency}
+    if years == 1:
+        total_words = say("money.total_of_the_year", **told)
+    else:
+        total_words = say("money.total", years=f"{years}", yearly=amount(totals["cost"] / years), **told)
+    counts = say(
+        "money.counts",
+        chips=f"{totals['chips']:,}",
+        power=show(totals["peak_power_w"], "W"),
+        energy=f"{totals['energy_j'] / MWH_J:,.0f}",
+        carbon=f"{totals['carbon_kg'] / TONNE_KG:,.0f}",
+        tokens=tokens_words(totals["tokens"]),
+    )
+    shares = commas(say("part.share", part=component_words(name), share=f"{part / total:.1%}") for name, part in parts)
     entries = [
-        (f"Total: {amount(totals['cost'])} {currency} (present value) over {span}",),
-        (", ".join(f"{component_words(name)} {part / total:.1%}" for name, part in parts),),
-        (
-            f"{totals['chips']:,} chips, {show(totals['peak_power_w'], 'W')} at the peak, {totals['energy_j'] / MWH_J:,.0f} MWh, "
-            f"{totals['carbon_kg'] / TONNE_KG:,.0f} t CO2, {tokens_words(totals['tokens'])} tokens",
-        ),
-        (electricity.carbon_words(plan),),
-        (electricity.dispatch_words(plan).strip(),),
+        (words,)
+        for words in (total_words, shares, counts, electricity.carbon_words(plan), electricity.dispatch_words(plan))
     ]
     return Block("", (), [entry for entry in entries if entry[0]], least=2)
 

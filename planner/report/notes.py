@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from planner.messages import DEFAULT, of_row
+from planner.messages import DEFAULT, Message, of_row, say
 from planner.plan import Plan
 from planner.report.electricity import incomplete_prices
 
-HEADING = "What was understood"
-REASONS, WHY = "reasons", "Why there is no plan"  # section of a plan without an answer, and its heading
+HEADING = say("heading.understood")
+REASONS, WHY = "reasons", say("heading.no_plan")  # section of a plan without an answer, and its heading
 
 
 def sentences(plan: Plan, language: str = DEFAULT, section: str = "notes") -> Iterable[str]:
@@ -36,5 +36,5 @@ def told(rows: Iterable[Mapping[str, Any]], language: str = DEFAULT) -> Iterable
     for row in sorted(rows, key=lambda row: not row["source"]):
         message = of_row(row)
         text = row["text"] if message is None else message.text(language)
-        source = f" [{row['source']}]" if row["source"] else ""
-        yield f"{row['path']}: {text}{source}"
+        sourced = "note_of.sourced" if row["source"] else "note_of.plain"
+        yield Message.of(sourced, path=row["path"], text=text, source=row["source"]).text(language)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from planner.messages import Message
+from planner.messages import DEFAULT, Said, after_each_other, commas, listed, said, say, stopped, translated
 from planner.plan import Plan, binds, is_by_the_bound
 from planner.plan.rows.fleet import Deployment as DeploymentRow
 from planner.plan.rows.fleet import FleetRow
@@ -20,15 +20,17 @@ from planner.plan.rows.time import Slot
 from planner.plan.rows.workloads import Workload
 from planner.report import jobs, money, notes, quality, robust
 from planner.report.fleet import becomes, goes_back, replica_words, ways_to_have
+from planner.report.heads import left, right
+from planner.report.limits import margin_words
 from planner.report.load.paths import path_lines
-from planner.report.marginal_values import over_words, valued_limits, worth_number, worth_unit
-from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, counted, filled, short
+from planner.report.marginal_values import ValuedLimit, over_words, valued_limits, worth_number, worth_unit
+from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, further, short
 from planner.report.phases import span_words, windows_of
 from planner.report.report import diagnosis_chapters
 from planner.report.story import cost_of_kinds, had, story
 from planner.report.why import explanations, looser, oldest
 from planner.report.why.verdict import opening_sentences
-from planner.report.words import figure_words, status_words
+from planner.report.words import between, figure_words, status_words
 
 Deployment = tuple[str, str, str, tuple[str, ...]]  # workload, site, systems, and how each pool runs
 
@@ -36,40 +38,36 @@ STORY_LINES = 2  # lines of each sentence that opens the page
 NAMED_SITES = 3  # sites named for a kind of system; further ones are counted
 LONG_NAME = 40  # columns of a system with its site
 CARRIES = 0.01  # share of the objective: assumptions with a smaller share carry little
-HASTY = {
-    "time": "The time limit, or a step's share of it, ended the search: another run or machine may end with another plan.",
-    "memory": "The search took all the memory allowed (--memory): with more, or elsewhere, it may find another plan.",
-}
-DIVISIBLE = "Replicas are divisible: whole ones were not looked for, or not found in time."
-FULL = "--full prints all of it, --format json every figure with its source."
 
 
-def one_page(plan: Plan, width: int = WIDTH, styled: bool = False) -> str:
-    """Write a plan in at most 58 lines and `width` columns, 100 at most; `styled` sets headings in bold by the escapes of a terminal.
+def one_page(plan: Plan, width: int = WIDTH, styled: bool = False, language: str = DEFAULT) -> str:
+    """Write a plan in a language, in at most 58 lines and `width` columns, 100 at most; `styled` sets headings in bold by the escapes of a terminal.
 
     The page keeps to 58 lines from 80 columns on. On fewer, lines wrap further and blocks keep at least one entry each.
     """
-    paper = Paper(min(width, WIDTH), styled)
+    paper = Paper(min(width, WIDTH), styled, language)
+    ended_by = plan.document["solver"].get("ended_by")
     opening = [
         *paper.text(plan.document["name"], "bold", most=1),
-        *paper.text(_verdict(plan), most=3),
+        *paper.text(_verdict(plan, language), most=3),
         *_opening(plan, paper),
     ]
     closing = [
-        *(paper.text(DIVISIBLE, most=1) if _is_divided(plan) else ()),
-        *(paper.text(HASTY[by], most=1) if (by := plan.document["solver"].get("ended_by")) in HASTY else ()),
-        *paper.text(FULL, most=1),
+        *(paper.text(say("page.divisible"), most=1) if _is_divided(plan) else ()),
+        *(paper.text(say(f"page.ended_by.{ended_by}"), most=1) if ended_by in ("time", "memory") else ()),
+        *paper.text(say("page.full"), most=1),
     ]
     room = LINES - len(opening) - len(closing) - 1
-    return "\n".join([*opening, *filled(paper, _blocks(plan), room), "", *closing]) + "\n"
+    return "\n".join([*opening, *filled(paper, _blocks(plan, language), room), "", *closing]) + "\n"
 
 
-def _verdict(plan: Plan) -> str:
+def _verdict(plan: Plan, language: str) -> str:
     """State value, proof, what fewer parts cost, and what was paid for confidence; why there is no plan where there is none."""
     if not plan.has_answer:
         return status_words(plan)
-    told = [*opening_sentences(plan), robust.chosen_words(plan)]
-    return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in told if sentence)
+    told = [*opening_sentences(plan, language), translated(robust.chosen_words(plan), language)]
+    sentences = [stopped(f"{sentence[0].upper()}{sentence[1:]}") for sentence in told if sentence]
+    return translated(after_each_other(sentences), language)
 
 
 def _is_divided(plan: Plan) -> bool:
@@ -85,23 +83,23 @@ def _opening(plan: Plan, paper: Paper) -> list[str]:
     for question, clauses in [*([(robust.QUESTION, sure)] if sure else []), *story(plan)]:
         told = ""
         for clause in clauses:
-            longer = f"{told}; {clause}" if told else f"{question}: {clause}"
-            if not told or len(paper.text(f"{longer}.")) <= STORY_LINES:
+            longer = listed([told, clause]) if told else say("list.colon", question=question, clauses=clause)
+            if not told or len(paper.text(stopped(longer))) <= STORY_LINES:
                 told = longer
-        lines += paper.text(f"{told}.", most=STORY_LINES)
+        lines += paper.text(stopped(told), most=STORY_LINES)
     return ["", *lines] if lines else []
 
 
-def _blocks(plan: Plan) -> list[Block]:
+def _blocks(plan: Plan, language: str) -> list[Block]:
     """List the blocks that have something to say."""
     if not plan.has_answer:
         told = [
-            Block(heading, (), [(sentence,) for sentence in sentences], counted(len(sentences), "more"))
-            for heading, sentences in diagnosis_chapters(plan)
+            Block(heading, (), [(sentence,) for sentence in sentences], further(len(sentences)))
+            for heading, sentences in diagnosis_chapters(plan, language)
         ]
-        return [block for block in (*told, _understood(plan)) if block.entries]
+        return [block for block in (*told, _understood(plan, language)) if block.entries]
     found = (
-        _understood(plan),
+        _understood(plan, language),
         _waiting(plan),
         _architectures(plan),
         _obtained(plan),
@@ -134,50 +132,50 @@ def _obtained(plan: Plan) -> Block:
         (
             system,
             ways[system, how],
-            f"{most_at_once(rows):,}" + (" tokens/s" if rows[0].get("unit") else ""),
+            say("fleet.tokens_per_s", count=most_at_once(rows)) if rows[0].get("unit") else f"{most_at_once(rows):,}",
             f"{costs.get((system, how), 0.0) / total:.1%}" if total else "",
             _where(plan, rows),
         )
         for (system, how), rows in sorted(kinds.items(), key=lambda item: -costs.get(item[0], 0.0))
     ]
-    rest = counted(len(entries), "more")
-    return Block("What to buy or rent", ("how", ">count", ">of the cost", "where"), entries, rest, least=3)
+    rest, columns = further(len(entries)), (left("how"), right("count"), right("of_the_cost"), left("where"))
+    return Block(say("heading.obtained"), columns, entries, rest, least=3)
 
 
 def _waiting(plan: Plan) -> Block:
     """Say which jobs are done after their deadlines."""
     entries = [(sentence,) for sentence in jobs.waiting(plan)]
-    return Block(explanations.WAITING, (), entries, counted(len(entries), "more"), least=4)
+    return Block(explanations.WAITING, (), entries, further(len(entries)), least=4)
 
 
 def _jobs(plan: Plan) -> Block:
     """Say how each job runs, and how much slack it has."""
     entries = [(sentence,) for sentence in jobs.runs(plan)]
-    return Block("How jobs run", (), entries, counted(len(entries), "more"), least=2)
+    return Block(say("heading.jobs"), (), entries, further(len(entries)), least=2)
 
 
-def _understood(plan: Plan) -> Block:
+def _understood(plan: Plan, language: str) -> Block:
     """Say how the spec was understood, and what in it is at odds with known figures."""
-    entries = [(sentence,) for sentence in notes.sentences(plan)]
-    return Block(notes.HEADING, (), entries, counted(len(entries), "more"), least=2)
+    entries = [(sentence,) for sentence in notes.sentences(plan, language)]
+    return Block(notes.HEADING, (), entries, further(len(entries)), least=2)
 
 
 def _architectures(plan: Plan) -> Block:
     """Say which architecture answers where the plan chose it."""
     entries = [(sentence,) for sentence in quality.sentences(plan)]
-    return Block(quality.HEADING, (), entries, counted(len(entries), "more"), least=3)
+    return Block(quality.HEADING, (), entries, further(len(entries)), least=3)
 
 
 def _owned(plan: Plan) -> Block:
     """Say what becomes of the systems that are owned already."""
     entries = becomes(plan)
-    return Block("What is owned already", ("",), entries, counted(len(entries), "more"), name_width=LONG_NAME)
+    return Block(say("heading.owned"), (left(""),), entries, further(len(entries)), name_width=LONG_NAME)
 
 
 def _rented(plan: Plan) -> Block:
     """Say what becomes of the systems that are rented already."""
-    entries, heading = goes_back(plan), Message.of("rented.heading").text()
-    return Block(heading, ("",), entries, counted(len(entries), "more"), name_width=LONG_NAME)
+    entries, heading = goes_back(plan), say("rented.heading")
+    return Block(heading, (left(""),), entries, further(len(entries)), name_width=LONG_NAME)
 
 
 def most_at_once(rows: Sequence[FleetRow]) -> int:
@@ -201,15 +199,22 @@ def _where(plan: Plan, rows: Sequence[FleetRow]) -> str:
     together = ranked[0][0][0] if len({when for when, _ in parts}) == 1 else ""
     named, rest = (ranked, []) if len(ranked) <= NAMED_SITES + 1 else (ranked[:NAMED_SITES], ranked[NAMED_SITES:])
     words = [
-        f"{short(site)} {count:,}" + (f" ({short(when)})" if when and not together else "")
+        say("where.site_when", site=short(site), count=count, when=_shortened(when))
+        if when and not together
+        else say("where.site", site=short(site), count=count)
         for (when, site), count in named
     ]
-    more = [f"{len(rest)} more sites {sum(count for _, count in rest):,}"] if rest else []
+    if rest:
+        words.append(say("where.more_sites", sites=f"{len(rest)}", count=sum(count for _, count in rest)))
     hours = [running for row in rows for running in row.get("running", ())]
-    by_hour = (
-        ["; " + Message.of("hourly.runs", least=min(hours), most=max(hours)).text()] if len(set(hours)) > 1 else []
-    )
-    return (f"{short(together)}: " if together else "") + ", ".join(words + more) + "".join(by_hour)
+    by_hour = [say("hourly.runs", least=min(hours), most=max(hours))] if len(set(hours)) > 1 else []
+    where = listed([commas(words), *by_hour])
+    return say("list.colon", question=_shortened(together), clauses=where) if together else where
+
+
+def _shortened(when: str) -> str:
+    """Cut a name of a phase to the width of a column; dates of ours stay whole."""
+    return when if isinstance(when, Said) else short(when)
 
 
 def _spans(rows: Sequence[FleetRow]) -> list[tuple[str, int, tuple[int, int] | None, str]]:
@@ -265,9 +270,10 @@ def _runs(plan: Plan) -> Block:
         )
         for deployment, (share, replicas, held) in ranked
     ]
+    names = (left("site"), left("system"), right("replicas"), right("systems"), right("work"), left("a_replica"))
     return Block(
-        "How it runs",
-        ("site", "system", ">replicas", ">systems", ">work", "a replica"),
+        say("heading.points"),
+        names,
         entries,
         lambda shown: _others(ranked[shown:]),
         least=2,
@@ -279,7 +285,7 @@ def _runs(plan: Plan) -> Block:
 def _paths(plan: Plan) -> Block:
     """Say over which paths pools exchange KV caches or weights."""
     lines = path_lines(plan)
-    return Block("", (), [(line,) for line in lines], counted(len(lines), "more"))
+    return Block("", (), [(line,) for line in lines], further(len(lines)))
 
 
 def _others(rows: Sequence[tuple[Deployment, list[float]]]) -> str:
@@ -287,8 +293,11 @@ def _others(rows: Sequence[tuple[Deployment, list[float]]]) -> str:
     shares: dict[tuple[str, str, str], float] = defaultdict(float)
     for (workload, site, systems, _), (share, *_) in rows:
         shares[workload, site, systems] += share
-    named = [f"{workload} at {site} on {systems} {share:.0%}" for (workload, site, systems), share in shares.items()]
-    return f"{len(rows):,} more: {', '.join(named)}"
+    named = [
+        say("page.other", workload=workload, site=site, system=systems, share=f"{share:.0%}")
+        for (workload, site, systems), share in shares.items()
+    ]
+    return say("page.others", count=len(rows), names=commas(named))
 
 
 def _each_workload_first(
@@ -333,17 +342,19 @@ def _binding(plan: Plan) -> Block:
     """List what one more of each binding limit is worth, and the binding limits of which more is worth nothing."""
     valued = valued_limits(plan)
     entries = [
-        (limit.words + _whose(limit.row), worth_number(plan, limit.gain), _to_this_fleet(plan, limit.row, limit.fixed))
+        (_whose(limit), worth_number(plan, limit.gain), _to_this_fleet(plan, limit.row, limit.fixed))
         for limit in valued
     ]
     named = {limit.row["name"] for limit in valued}
-    entries += [(row["name"], "", "") for row in plan.document["limits"] if binds(row) and row["name"] not in named]
+    entries += [
+        (said(row, "name"), "", "") for row in plan.document["limits"] if binds(row) and row["name"] not in named
+    ]
     if not entries:
-        entries = [("nothing is used up", "", "")]
-    columns = (f">{worth_unit(plan)} {over_words(plan)}", ">with this fleet")
-    rest = counted(len(entries), "more")
+        entries = [(say("page.nothing_used_up"), "", "")]
+    columns = (right("worth_over", unit=worth_unit(plan), over=over_words(plan)), right("with_this_fleet"))
+    rest = further(len(entries))
     return Block(
-        "Binding limits · value of one more unit",
+        say("heading.binding"),
         columns,
         entries,
         rest,
@@ -356,12 +367,12 @@ def _binding(plan: Plan) -> Block:
 def _looser(plan: Plan) -> Block:
     """Say which latency limits are worth loosening, and what that is worth."""
     entries = [(sentence,) for sentence in looser.sentences(plan)]
-    return Block(looser.HEADING, (), entries, counted(len(entries), "more"), least=2)
+    return Block(looser.HEADING, (), entries, further(len(entries)), least=2)
 
 
-def _whose(row: Limit) -> str:
-    """Say that a worth is that of the bound, where the plan itself was too large for it."""
-    return " (by the bound)" if is_by_the_bound(row) else ""
+def _whose(limit: ValuedLimit) -> str:
+    """Name one more of a limit, and say where its worth is that of the bound, as the plan itself was too large for it."""
+    return say("page.by_the_bound", more=limit.words) if is_by_the_bound(limit.row) else limit.words
 
 
 def _to_this_fleet(plan: Plan, row: Limit, gain: float) -> str:
@@ -375,14 +386,16 @@ def _next(plan: Plan) -> Block:
     for row in sorted(
         plan.document["runner_up"], key=lambda row: float("inf") if row["margin"] is None else row["margin"]
     ):
-        system = "" if row["system"] is None else f"{had(row['how'] or '')} {row['system']} "
-        told[system + row["words"].partition(" (")[0]].append(row["site"])
+        words = margin_words(row)
+        if row["system"] is not None:
+            words = say("page.next", how=had(row["how"] or ""), system=row["system"], words=words)
+        told[words].append(row["site"])
     entries = [(_named_sites(sites), words) for words, sites in told.items()]
-    return Block("What comes next", ("",), entries, counted(len(entries), "more"))
+    return Block(say("heading.next"), (left(""),), entries, further(len(entries)))
 
 
 def _named_sites(sites: Sequence[str]) -> str:
-    return ", ".join(sites) if len(sites) < NAMED_SITES else f"{len(sites)} sites"
+    return commas(sites) if len(sites) < NAMED_SITES else say("page.sites", count=f"{len(sites)}")
 
 
 def _rests_on(plan: Plan) -> Block:
@@ -394,14 +407,14 @@ def _rests_on(plan: Plan) -> Block:
     alike: dict[tuple[str, ...], list[Assumption]] = defaultdict(list)
     for row in rows:
         part = f"{row['share']:.1%}"
-        alike[_without_year(row["path"]), part, row["reason"]].append(row)
+        alike[_without_year(row["path"]), part, said(row, "reason")].append(row)
     entries = [
         (path, f"{_value(same[0])} … {_value(same[-1])}" if len(same) > 1 else _value(same[0]), part, reason)
         for (path, part, reason), same in alike.items()
     ]
-    columns = ("value", ">share", "because")
+    columns = (left("value"), right("share"), left("because"))
     first = [*oldest.entries(plan)[:1], *_predicted(plan), *oldest.entries(plan)[1:]]
-    return Block("What it rests on", columns, [*first, *entries], counted(len(entries) + len(first), "more"), least=2)
+    return Block(say("heading.rests_on"), columns, [*first, *entries], further(len(entries) + len(first)), least=2)
 
 
 def _without_year(path: str) -> str:
@@ -431,8 +444,8 @@ def _predicted(plan: Plan) -> Iterator[tuple[str, ...]]:
         if pairs:
             low, high = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
             yield (
-                f"capacity of {workload['name']}",
-                f"{low:.2f} to {high:.2f}",
+                say("page.capacity", workload=workload["name"]),
+                between(f"{low:.2f}", f"{high:.2f}"),
                 "",
-                "of the predicted one, in 80 % of runs",
+                say("page.of_predicted"),
             )

@@ -15,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.escape import terminal
+from planner.messages import DEFAULT, say, translated
+from planner.report.heads import Column
 
 WIDTH = 100  # columns at most
 LINES = 58  # lines at most
@@ -29,8 +31,8 @@ class Block:
 
     heading: str
     """Heading of the first column. A block without one goes on where the block before it ends."""
-    columns: tuple[str, ...]
-    """Headings of the further columns; those that begin with ">" are set to the right."""
+    columns: tuple[Column, ...]
+    """The further columns."""
     entries: Sequence[tuple[str, ...]]
     rest: Callable[[int], str] = lambda shown: ""
     """Says what is left out when so many entries are shown."""
@@ -44,16 +46,16 @@ class Block:
     """Lines that the words on what is left out may take."""
 
 
-def counted(total: int, words: str) -> Callable[[int], str]:
+def further(total: int) -> Callable[[int], str]:
     """Return what says how many entries of a number are left out when some are shown."""
-    return lambda shown: f"{total - shown:,} {words}"
+    return lambda shown: say("page.more", count=total - shown)
 
 
 class Paper:
-    """Set texts and tables in lines of one width."""
+    """Set texts and tables in lines of one width, in one language."""
 
-    def __init__(self, width: int, styled: bool):
-        self.width = width
+    def __init__(self, width: int, styled: bool, language: str = DEFAULT):
+        self.width, self.language = width, language
         self._console = Console(
             file=io.StringIO(), width=width, height=LINES, force_terminal=styled, color_system="standard" if styled else None,
             no_color=True, markup=False, emoji=False, highlight=False, legacy_windows=False,
@@ -61,7 +63,7 @@ class Paper:
 
     def text(self, words: str, style: str = "", most: int | None = None) -> list[str]:
         """Wrap a text; beyond `most` lines it ends in an ellipsis."""
-        lines = list(Text(terminal(words), style=style).wrap(self._console, self.width))
+        lines = list(Text(self._said(words), style=style).wrap(self._console, self.width))
         if most is not None and len(lines) > most:
             last = lines[most - 1]
             last.rstrip()
@@ -74,22 +76,20 @@ class Paper:
         table = Table(
             box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", show_header=bool(block.heading)
         )
-        for heading in (block.heading, *block.columns):
-            right = heading.startswith(">")
-            table.add_column(
-                Text(terminal(heading.removeprefix(">"))), justify="right" if right else "left", overflow="fold"
-            )
+        for column in (Column(block.heading), *block.columns):
+            head = Text(self._said(column.head))
+            table.add_column(head, justify="right" if column.right else "left", overflow="fold")
         for cells in self._cells(block, shown):
             table.add_row(*map(Text, cells))
-        rest = block.rest(shown) if shown < len(block.entries) else ""
+        rest = translated(block.rest(shown), self.language) if shown < len(block.entries) else ""
         return [*self._set(table).split("\n"), *(self.text(f"… {rest}", "dim", most=block.rest_lines) if rest else ())]
 
     def _cells(self, block: Block, shown: int) -> list[list[str]]:
         """Cut names until the columns fit beside each other; numbers stay whole, and the last text takes the rest."""
-        rows = [[terminal(cell) for cell in entry] for entry in block.entries[:shown]]
-        headings = (block.heading, *block.columns)
-        numbers = [heading.startswith(">") for heading in headings]
-        last = len(headings) - 1
+        rows = [[self._said(cell) for cell in entry] for entry in block.entries[:shown]]
+        columns = (Column(block.heading), *block.columns)
+        numbers = [column.right for column in columns]
+        last = len(columns) - 1
         open_ended = not numbers[last]
         cut, left = rows, self.width
         for limit in range(block.name_width, LEAST_NAME - 1, -4):
@@ -101,8 +101,8 @@ class Paper:
                 for row in rows
             ]
             widths = [
-                max([cell_len(heading.removeprefix(">")), *(cell_len(row[at]) for row in cut)])
-                for at, heading in enumerate(headings)
+                max([cell_len(self._said(column.head)), *(cell_len(row[at]) for row in cut)])
+                for at, column in enumerate(columns)
             ]
             left = self.width - sum(widths[:last]) - 2 * last
             if left >= (min(widths[last], LEAST_TEXT) if open_ended else widths[last]):
@@ -110,6 +110,10 @@ class Paper:
         if open_ended and not block.wraps:
             cut = [[*row[:last], short(row[last], max(left, 1))] for row in cut]
         return cut
+
+    def _said(self, words: str) -> str:
+        """Say a text in the language of the page, controls as escapes."""
+        return terminal(translated(words, self.language))
 
     def _set(self, what: Text | Table) -> str:
         with self._console.capture() as captured:

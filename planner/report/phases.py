@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from catalog.units import DAY_S
-from planner.messages import DEFAULT, Message
+from planner.messages import DEFAULT, Message, listed, named, say
 from planner.plan import Plan
 from planner.plan.rows.fleet import FleetRow
 from planner.plan.rows.money import Phase, PhasePool
@@ -21,25 +21,27 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     currency = plan.document["spec"].get("currency", "USD")
     budgets = {row["path"]: row["limit"] for row in plan.document["limits"]}
     rows = [_row(row, budgets.get(f"phases[{p}].budget")) for p, row in enumerate(plan.document.get("phases", ()))]
-    return [(f"Phase by phase ({currency})", rows)]
+    return [(say("heading.phases", currency=currency), rows)]
 
 
 def _row(row: Phase, budget: float | None) -> dict[str, Any]:
     per_million = row["cost_per_million_tokens"]
+    paid = "" if row["paid"] is None else f"{row['paid']:,.0f}"
     return {
         "phase": row["name"],
         "from": row["start"],
-        "bought for": f"{row['capital']:,.0f}",
-        "paid in it": ""
-        if row["paid"] is None
-        else f"{row['paid']:,.0f}" + ("" if budget is None else f" of {budget:,.0f}"),
-        "worth at the end": f"{row['residual']:,.0f}",
+        "bought_for": f"{row['capital']:,.0f}",
+        "paid_in_it": paid if budget is None or not paid else say("amount.of", part=paid, whole=f"{budget:,.0f}"),
+        "worth_at_the_end": f"{row['residual']:,.0f}",
         "chips": f"{row['chips']:,}",
         "tokens": f"{sum(row['tokens'].values()) / 1e12:,.3f}T",
         "cost": f"{row['cost']:,.0f}",
-        "levelised per million tokens": "" if per_million is None else f"{per_million:.4f}",
-        "chips at work": "; ".join(f"{pool['role']} {pool['chips']:,.0f} {pool['system']}" for pool in row["pools"]),
-        "prefill : decode": ratio(row["pools"]),
+        "levelised_per_million_tokens": "" if per_million is None else f"{per_million:.4f}",
+        "chips_at_work": listed(
+            say("phase.chips", role=named("role", pool["role"]), chips=f"{pool['chips']:,.0f}", system=pool["system"])
+            for pool in row["pools"]
+        ),
+        "prefill_decode": ratio(row["pools"]),
     }
 
 

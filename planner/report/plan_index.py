@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from catalog.units import MWH_J
+from planner.messages import named, say
 from planner.plan import Plan, binds, is_by_the_bound
 from planner.plan.rows.money import Limit
 from planner.plan.rows.time import Slot
@@ -32,7 +33,7 @@ class PlanIndex:
 
     def per_mwh(self, price_per_j: float) -> str:
         """Write a price of electricity."""
-        return f"{price_per_j * MWH_J:,.1f} {self.currency} per MWh"
+        return say("electricity.price", price=f"{price_per_j * MWH_J:,.1f}", currency=self.currency)
 
     def worth(self, limit: Limit, per: str = "kW", size: float = 1e3) -> str:
         """State the saving of one unit more of a limit; empty if nothing, or if the objective is not cost."""
@@ -41,8 +42,8 @@ class PlanIndex:
         objective = self.plan.document["spec"].get("objective", {"minimise": "cost"})
         if not value or objective.get("minimise") != "cost":
             return ""
-        by_bound = " by the bound" if divisible and is_by_the_bound(limit) else ""
-        return f", and one more {per} would{by_bound} save {-value * size:,.0f} {self.currency}"
+        code = "worth.saves_by_the_bound" if divisible and is_by_the_bound(limit) else "worth.saves"
+        return say(code, unit=named("unit", per), amount=f"{-value * size:,.0f}", currency=self.currency)
 
 
 def mean_of(pairs: Iterable[tuple[float, float]]) -> float | None:

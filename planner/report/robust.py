@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from planner.messages import commas, enumerated, listed, named, say, stopped
 from planner.plan import Plan
-from planner.plan.rows.robust import Confidence, Outcome, PriceRange, StandingBy
+from planner.plan.rows.robust import Confidence, FurtherSystem, Outcome, PriceRange, StandingBy
+from planner.report.heads import Row
 from planner.report.why.verdict import OPTIMAL_GAP, percent
-from planner.report.words import amount, cap_words, listed, share_words
+from planner.report.words import amount, between, cap_words, share_words
 
-PROMISE, UNCERTAIN, PRICES, STANDING = (
-    "How sure it is",
-    "What was uncertain",
-    "Prices that were uncertain",
-    "Layouts that stand by",
-)
-QUESTION = "How sure"
+QUESTION = say("confidence.question")
 NAMED = 3  # workloads that the sentence names; of further ones the least sure
-NOTES = {
-    PROMISE: "Share of sampled scenarios in which all demand is served within the latency limits, all jobs end in time and the cost stays within the budget. "
-    "In each scenario the fleet and its layouts stay; batches and routes are chosen anew. Fresh scenarios were not seen when the fleet was chosen.",
-    UNCERTAIN: "Factors on demand, and measured over predicted on runs that the models had not been fitted to; one draw per chip for all its points.",
-    STANDING: "Layouts besides those at work as predicted, for scenarios in which a chip is slower than predicted.",
-}
 
 
 def words(plan: Plan) -> str:
@@ -34,12 +24,28 @@ def words(plan: Plan) -> str:
     unit = plan.objective["unit"]
     price = f"{found['price']:,.0f}" if abs(found["price"]) >= 1000 else f"{found['price']:.3g}"
     fresh, nominal = found["fresh"], found["nominal"]
-    share = f" ({share_words(found['price'] / nominal['value'], '+.1%')})" if nominal["value"] else ""
-    left = f"; not modelled: {', '.join(found['left_out'])}" if found["left_out"] else ""
-    return (
-        f"kept in {fresh['kept']:.1%} of {fresh['scenarios']:,} fresh scenarios, {found['confidence']:.0%} asked; the best plan as predicted keeps {nominal['kept']:.1%}; "
-        f"price of the promise: {price} {unit}{share} as predicted{left}"
+    share = (
+        say("confidence.price_share", share=share_words(found["price"] / nominal["value"], "+.1%"))
+        if nominal["value"]
+        else ""
     )
+    left = [_left_out(found["left_out"])] if found["left_out"] else []
+    promise = say(
+        "confidence.promise",
+        kept=f"{fresh['kept']:.1%}",
+        scenarios=f"{fresh['scenarios']:,}",
+        asked=f"{found['confidence']:.0%}",
+        nominal=f"{nominal['kept']:.1%}",
+        price=price,
+        unit=unit,
+        share=share,
+    )
+    return listed([promise, *left])
+
+
+def _left_out(names: Sequence[str]) -> str:
+    """Say which features of the spec the scenarios do not model."""
+    return say("confidence.not_modelled", names=commas(named("left_out", name) for name in names))
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -48,26 +54,35 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
     if not found or "words" in found:
         return []
     rows = [
-        outcome_row("this plan, scenarios it was chosen for", found["sampled"]),
-        outcome_row("this plan, fresh scenarios", found["fresh"]),
-        outcome_row("best as predicted, fresh scenarios", found["nominal"]),
+        outcome_row(say("confidence.plan_sampled"), found["sampled"]),
+        outcome_row(say("confidence.plan_fresh"), found["fresh"]),
+        outcome_row(say("confidence.best_as_predicted"), found["nominal"]),
     ]
-    levels = [f"{level:.0%} level" for level in found["levels"]]
+    levels = [say("head.level", level=f"{level:.0%}") for level in found["levels"]]
+    uncertain: list[Row] = [
+        {
+            "what": named("uncertain", row["what"]),
+            "of": row["of"],
+            "metric": row["metric"],
+            **{name: f"{factor:.3f}" for name, factor in zip(levels, row["factors"])},
+        }
+        for row in found["uncertain"]
+    ]
     return [
-        (PROMISE, rows),
-        (UNCERTAIN, [{"what": row["what"], "of": row["of"], "metric": row["metric"], **{name: f"{factor:.3f}" for name, factor in zip(levels, row["factors"])}} for row in found["uncertain"]]),
-        (PRICES, [price_row(row) for row in found["prices"]]),
-        (STANDING, [_standing(row) for row in found["standing_by"]]),
-    ]  # fmt: skip
+        (say("heading.promise"), rows),
+        (say("heading.uncertain"), uncertain),
+        (say("heading.uncertain_prices"), [price_row(row) for row in found["prices"]]),
+        (say("heading.standing_by"), [_standing(row) for row in found["standing_by"]]),
+    ]
 
 
 def outcome_row(name: str, outcome: Outcome) -> dict[str, Any]:
     """Format the outcome of a plan in scenarios as a row."""
     cost = outcome["cost"]
     return {
-        "plan": name, "scenarios": f"{outcome['scenarios']:,}", "all kept": f"{outcome['kept']:.1%}",
-        **{f"{workload} kept": f"{share:.1%}" for workload, share in outcome["workloads"].items()},
-        "budget kept": f"{outcome['budget']:.1%}", "cost, 5 to 95 % of scenarios": f"{cost['p5']:,.0f} to {cost['p95']:,.0f}",
+        "plan": name, "scenarios": f"{outcome['scenarios']:,}", "all_kept": f"{outcome['kept']:.1%}",
+        **{say("head.workload_kept", workload=workload): f"{share:.1%}" for workload, share in outcome["workloads"].items()},
+        "budget_kept": f"{outcome['budget']:.1%}", "cost_percentiles": between(f"{cost['p5']:,.0f}", f"{cost['p95']:,.0f}"),
     }  # fmt: skip
 
 
@@ -78,7 +93,7 @@ def price_row(row: PriceRange) -> dict[str, Any]:
         "low": f"{row['low']:,.4g} {row['unit']}",
         "typical": f"{row['typical']:,.4g} {row['unit']}",
         "high": f"{row['high']:,.4g} {row['unit']}",
-        "of the plan's cost": f"{row['amount']:,.0f}",
+        "of_the_plan_cost": f"{row['amount']:,.0f}",
     }
 
 
@@ -86,8 +101,8 @@ def _standing(row: StandingBy) -> dict[str, Any]:
     pools = row["pools"]
     return {
         "workload": row["workload"], "site": row["site"], "system": " + ".join(dict.fromkeys(pool["system"] for pool in pools)), "precision": pools[0]["precision"],
-        "layout": "; ".join(f"{pool['workers']} x {' '.join(f'{name}{size}' for name, size in pool['layout'].items() if size != 1) or '1 chip'}" for pool in pools),
-        "power cap": cap_words(row.get("power_cap")),
+        "layout": listed(say("point.copies", count=f"{pool['workers']}", layout=" ".join(f"{name}{size}" for name, size in pool["layout"].items() if size != 1) or say("point.one_chip")) for pool in pools),
+        "power_cap": cap_words(row.get("power_cap")),
     }  # fmt: skip
 
 
@@ -107,20 +122,31 @@ def sure_words(plan: Plan) -> str:
     """Say it in a sentence; empty where the plan does not say, or as a robust plan says it elsewhere."""
     found = sure_clauses(plan) if plan.document.get("confidence") else []
     found += [words for words in [chosen_words(plan)] if words and found]
-    return f"{QUESTION}: {'; '.join(found)}." if found else ""
+    return say("list.colon", question=QUESTION, clauses=stopped(listed(found))) if found else ""
 
 
 def _sure_clauses(plan: Plan) -> Iterator[str]:
     found = plan.document["confidence"]
-    least = "at least " if found["open"] else ""
-    yield f"{least}{found['kept']:.0%} of {found['scenarios']:,} sampled scenarios keep all promises{_by_workload(found)}"
+    told = {"kept": f"{found['kept']:.0%}", "scenarios": f"{found['scenarios']:,}", "workloads": _by_workload(found)}
+    yield say("confidence.kept_at_least" if found["open"] else "confidence.kept", **told)
     if found["upgrade"] is not None:
         row, total = found["upgrade"], plan.totals["cost"]
-        share = f" ({share_words(row['cost'] / total, '+.1%')})" if total else ""
-        more = listed([f"{each['count']:,} {each['system']}" for each in row["systems"]])
-        yield f"{row['share']:.0%} would cost {amount(row['cost'])} {_currency(plan)}{share} at most: {more} more"
+        part = share_words(row["cost"] / total, "+.1%") if total else ""
+        yield say(
+            "confidence.upgrade",
+            share=f"{row['share']:.0%}",
+            cost=amount(row["cost"]),
+            currency=_currency(plan),
+            part=say("confidence.price_share", share=part) if part else "",
+            systems=_systems(row["systems"]),
+        )
     if found["left_out"]:
-        yield f"not modelled: {', '.join(found['left_out'])}"
+        yield _left_out(found["left_out"])
+
+
+def _systems(rows: Sequence[FurtherSystem]) -> str:
+    """List systems with their counts."""
+    return enumerated(say("amount.in_unit", amount=f"{row['count']:,}", unit=row["system"]) for row in rows)
 
 
 def chosen_words(plan: Plan) -> str:
@@ -130,10 +156,19 @@ def chosen_words(plan: Plan) -> str:
         return ""
     value, before = plan.value, row["value_before"]
     change = (value - before) / abs(before) if before else 0.0
-    cost = f" for {percent(abs(change))} {'more' if change > 0 else 'less'}" if abs(change) > OPTIMAL_GAP else ""
-    further = [f"{each['count']:,} {each['system']}" for each in row["further"]]
-    by = f" with {listed(further)} more" if further else ""
-    return f"highest confidence within {row['within']:.0%}: {row['kept']:.1%} of scenarios instead of {row['kept_before']:.1%}{cost}{by}"
+    cost = by = ""
+    if abs(change) > OPTIMAL_GAP:
+        cost = say("confidence.for_more" if change > 0 else "confidence.for_less", share=percent(abs(change)))
+    if row["further"]:
+        by = say("confidence.with_more", systems=_systems(row["further"]))
+    return say(
+        "confidence.chosen",
+        within=f"{row['within']:.0%}",
+        kept=f"{row['kept']:.1%}",
+        before=f"{row['kept_before']:.1%}",
+        cost=cost,
+        further=by,
+    )
 
 
 def _by_workload(found: Confidence) -> str:
@@ -144,10 +179,17 @@ def _by_workload(found: Confidence) -> str:
     broken = {name: share for name, share in found["workloads"].items() if share < 1.0}
     ranked = sorted(broken.items(), key=lambda item: (item[1], item[0] != first["workload"]))[:NAMED]
     parts = [
-        f"{name} {share:.0%}" + (f" by {first['promise'].replace('.', ' ')}" if name == first["workload"] else "")
+        say(
+            "confidence.workload_by",
+            workload=name,
+            share=f"{share:.0%}",
+            promise=named("promise_of", first["promise"].replace(".", " ")),
+        )
+        if name == first["workload"]
+        else say("amount.in_unit", amount=name, unit=f"{share:.0%}")
         for name, share in ranked
     ]
-    return f" ({', '.join(parts)})"
+    return say("confidence.by_workload", parts=commas(parts))
 
 
 def _currency(plan: Plan) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.units import HOUR_S, KILO
-from planner.messages import Message, enumerated, named
+from planner.messages import Message, enumerated, named, say
 from planner.plan import Plan
-from planner.report.locale import Words
 
 MONTH_S = 730 * HOUR_S
 MOST_SHARE = 2.0
@@ -35,15 +34,6 @@ def listed(words: Sequence[str]) -> str:
     return enumerated(words) if words else Message.of("list.none").text()
 
 
-def joined(parts: Sequence[str], t: Words) -> str:
-    """Join parts as a list in a sentence.
-
-    >>> joined(["a", "b", "c"], Words()), joined(["a", "b", "c"], Words("zh"))
-    ('a, b and c', 'a、b 与 c')
-    """
-    return t("list.and").join([t("list.comma").join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-
 def spread(values: Sequence[float]) -> str:
     """Write the range of some amounts, one number if they are the same to a unit.
 
@@ -51,7 +41,16 @@ def spread(values: Sequence[float]) -> str:
     ('1,200 to 3,400', '5')
     """
     low, high = min(values), max(values)
-    return f"{low:,.0f}" if high - low < 1 else f"{low:,.0f} to {high:,.0f}"
+    return f"{low:,.0f}" if high - low < 1 else between(f"{low:,.0f}", f"{high:,.0f}")
+
+
+def between(low: str, high: str) -> str:
+    """Write a range of amounts.
+
+    >>> between("1 MW", "2 MW")
+    '1 MW to 2 MW'
+    """
+    return say("amount.range", low=low, high=high)
 
 
 def amount(value: float) -> str:

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from catalog.units import show
+from planner.messages import commas, listed, say
 from planner.money.components import component_words
 from planner.plan import Plan
 from planner.plan.rows.points import Placement, Point
-from planner.plan.rows.workloads import Workload
+from planner.plan.rows.workloads import LatencyRow, Workload
+from planner.report.heads import Row
 
-Row = dict[str, Any]
 
-
-def workload_row(workload: Workload, currency: str) -> Row:
+def workload_row(workload: Workload) -> Row:
     """Format a workload: tokens, cost, utilisation, latencies, run and ranks."""
-    slo = ", ".join(
-        f"{row['metric']} {row['percentile']} {show(row['predicted_s'], 's')} of {show(row['limit_s'], 's')}"
-        for row in workload["slo"]
-        if row["predicted_s"] is not None
-    )
+    slo = commas(latency_words(row) for row in workload["slo"] if row["predicted_s"] is not None)
     per_million = workload["cost_per_million_tokens"]
     return {
         "workload": workload["name"],
         "tokens": f"{workload['tokens'] / 1e12:,.3f}T",
-        f"levelised {currency} per million": "" if per_million is None else f"{per_million:.4f}",
-        "MFU": _flops_utilisation(workload),
+        "levelised_per_million": "" if per_million is None else f"{per_million:.4f}",
+        "mfu": _flops_utilisation(workload),
         "utilisation": "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
-        "latency at the user": slo,
-        "run": "; ".join(_run(point) for point in workload["points"] if point["time_s"]),
-        "ranks": "; ".join(_ranks(point["placement"]) for point in workload["points"] if point["placement"]),
+        "latency_at_the_user": slo,
+        "run": listed(_run(point) for point in workload["points"] if point["time_s"]),
+        "ranks": listed(_ranks(point["placement"]) for point in workload["points"] if point["placement"]),
     }
+
+
+def latency_words(row: LatencyRow) -> str:
+    """Write a predicted latency and its limit."""
+    metric = f"{row['metric']} {row['percentile']}"
+    return say(
+        "workload.latency",
+        metric=metric,
+        predicted=show(row["predicted_s"] or 0.0, "s"),
+        limit=show(row["limit_s"], "s"),
+    )
 
 
 def _flops_utilisation(workload: Workload) -> str:
@@ -43,7 +48,8 @@ def _flops_utilisation(workload: Workload) -> str:
 def _run(point: Point) -> str:
     """Write how long a job takes at full width, with its 80 % interval."""
     low, high = (show(bound, "s") for bound in (point["interval_80"] or {})["run"] if bound is not None)
-    return f"{show(point['time_s']['run'], 's')} ({low} to {high}) at goodput {point['goodput']:.1%}"
+    time = {"time": show(point["time_s"]["run"], "s"), "low": low, "high": high}
+    return say("workload.run", goodput=f"{point['goodput']:.1%}", **time)
 
 
 def _ranks(placement: Placement) -> str:
@@ -54,8 +60,8 @@ def _ranks(placement: Placement) -> str:
         else " ".join(map(str, placement["order"]))
     )
     usual = placement["in_number_order_s"]
-    against = "" if usual is None else f", {show(usual, 's')} in number order"
-    return f"{order}: busiest link {show(placement['busiest_link_s'], 's')} a step{against}"
+    against = "" if usual is None else say("workload.in_number_order", time=show(usual, "s"))
+    return say("workload.ranks", order=order, time=show(placement["busiest_link_s"], "s"), against=against)
 
 
 def cost_rows(plan: Plan) -> list[Row]:
@@ -81,8 +87,8 @@ def route_rows(plan: Plan) -> list[Row]:
         key = (row["workload"], row["origin"], row["site"], row.get("line"))
         flows[key] = flows.get(key, 0.0) + row["tokens_per_s"] * seconds[row["slot"]] / total
     return [
-        {"workload": w, "from": origin, "served in": site}
+        {"workload": w, "from": origin, "served_in": site}
         | ({} if line is None else {"line": line})
-        | {"output tokens/s": f"{flow:,.0f}"}
+        | {"output_tokens_s": f"{flow:,.0f}"}
         for (w, origin, site, line), flow in flows.items()
     ]

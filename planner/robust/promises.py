@@ -9,10 +9,11 @@ from typing import Any
 
 from planner.errors import Issue, SpecError
 from planner.estimate.limits import SearchLimits
-from planner.messages import Message
+from planner.messages import Message, say
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import draw, price_ranges
+from planner.report.heads import headed
 from planner.report.robust import outcome_row, price_row
 from planner.resolve.price_steps import raised
 from planner.solving.variants import resolved_anew
@@ -68,4 +69,4 @@ def robust(
     left_out = limits.left_out("scenarios", scenarios - outcome["scenarios"], scenarios)
     prices = [price_row({**row, "amount": amounts[row["path"]]}) for row in price_ranges(problem)] if amounts else []
     document = {**outcome, "seed": seed, "prices": amounts, **left_out}
-    return Promises(document, left_out, [outcome_row("as sampled", outcome)], prices)
+    return Promises(document, left_out, headed([outcome_row(say("confidence.as_sampled"), outcome)]), headed(prices))

@@ -9,6 +9,7 @@ import math
 import pytest
 
 import planner
+from planner.messages import listed, translated
 from planner.plan import Plan
 from planner.report.page import one_page
 from planner.report.why.verdict import percent, proof_clauses
@@ -145,7 +146,7 @@ def test_a_ladder_is_stated_checked_and_printed_in_both_languages():
     assert below and all(rung["above"] >= 0.0 for rung in below)
     share = percent(below[0]["above"])
     count = below[0]["deployments"]
-    told = "; ".join(proof_clauses(plan)), "；".join(proof_clauses(plan, "zh"))
+    told = [translated(listed(proof_clauses(plan)), language) for language in ("en", "zh")]
     about = below[0]["estimated"]
     assert f"{count} for {'about ' if about else ''}{share} more" in told[0]
     assert f"{count} 个{'约' if about else ''}花费多 {share}" in told[1]

@@ -23,15 +23,15 @@ MOST = 4
 
 def draw(work: Work, t: Words) -> None:
     """Draw the page."""
-    st.caption(t("compare.words"))
+    st.caption(t("compare_page.words"))
     draw_problems(work, t)
     _save(work, t)
     known = _labelled(work, t)
     if not known:
-        st.info(t("compare.empty"))
+        st.info(t("compare_page.empty"))
         return
     chosen = st.pills(
-        t("compare.choose", most=MOST),
+        t("compare_page.choose", most=MOST),
         list(known),
         selection_mode="multi",
         default=list(known)[:MOST],
@@ -39,7 +39,7 @@ def draw(work: Work, t: Words) -> None:
     )
     scenarios = {name: known[name] for name in list(chosen)[:MOST]}
     if len(chosen) > MOST:
-        st.caption(t("compare.too_many", most=MOST))
+        st.caption(t("compare_page.too_many", most=MOST))
     _list(work, scenarios, t)
     try:
         plans = {name: shown.plan for name, each in scenarios.items() if (shown := work.shown_of(each)) is not None}
@@ -53,9 +53,9 @@ def _save(work: Work, t: Words) -> None:
     """Let the user save the scenario at hand under a name."""
     with st.form("save", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input(
-            t("compare.name"), _proposed(work, t), key=f"name-{work.scenario.key}", max_chars=60, width=330
+            t("compare_page.name"), _proposed(work, t), key=f"name-{work.scenario.key}", max_chars=60, width=330
         )
-        if st.form_submit_button(t("compare.save"), icon=":material/bookmark_add:", key="save-scenario"):
+        if st.form_submit_button(t("compare_page.save"), icon=":material/bookmark_add:", key="save-scenario"):
             if name.strip():
                 work.save_as(name.strip())
             st.rerun()
@@ -93,15 +93,15 @@ def _list(work: Work, scenarios: dict[str, Scenario], t: Words) -> None:
                 has_plan = work.shown_of(scenario) is not None
             except SpecError:
                 has_plan = False
-            edits = "; ".join(f"{path} = {value}" for path, value in scenario.edits) or t("compare.base")
+            edits = "; ".join(f"{path} = {value}" for path, value in scenario.edits) or t("compare_page.base")
             st.markdown(f"**{page(name)}** · {page(_base_of(scenario, t))} · {page(edits)}", width=560)
-            if st.button(t("compare.open"), key=f"open-{name}"):
+            if st.button(t("compare_page.open"), key=f"open-{name}"):
                 work.turn_to(replace(scenario, name=""))
                 st.rerun()
             if not has_plan and st.button(t("edit.solve"), key=f"solve-{name}", disabled=work.job is not None):
                 work.start(replace(scenario, name=""))
                 st.rerun()
-            if st.button(t("compare.remove"), key=f"remove-{name}"):
+            if st.button(t("compare_page.remove"), key=f"remove-{name}"):
                 work.remove(scenario)
                 st.rerun()
 
@@ -110,20 +110,20 @@ def _differences(scenarios: dict[str, Scenario], plans: dict[str, Plan], t: Word
     """Draw what differs from the pinned scenario."""
     first = next(iter(plans))
     if len(plans) > 1:
-        pinned = st.segmented_control(t("compare.pin"), list(plans), default=first, key="pinned", required=True)
+        pinned = st.segmented_control(t("compare_page.pin"), list(plans), default=first, key="pinned", required=True)
         first = pinned if pinned in plans else first
     others = [name for name in plans if name != first]
     for name in others:
         st.markdown("\n".join(f"- {sentence}" for sentence in comparing.difference_words(first, name, plans, t)))
     if rows := comparing.spec_rows(first, scenarios, t):
-        st.subheader(t("compare.specs"))
+        st.subheader(t("compare_page.specs"))
         st.dataframe(rows, hide_index=True, width="stretch")
     if rows := comparing.total_rows(plans, t):
-        st.subheader(t("compare.figures"))
+        st.subheader(t("compare_page.figures"))
         st.dataframe(rows, hide_index=True, width="stretch")
     answered = {name: plan for name, plan in plans.items() if plan.has_answer}
     if first in answered and len({shown_currency(plan, t) for plan in answered.values()}) == 1:
-        st.subheader(t("compare.costs", first=page(first)))
+        st.subheader(t("compare_page.costs", first=page(first)))
         for name in others:
             if name in answered and comparison.cost_differences(answered[first], answered[name]):
                 st.markdown(f"**{page(name)}**")

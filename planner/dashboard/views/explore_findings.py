@@ -49,7 +49,7 @@ def _frontier(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
         _break_even(found, t)
         return
     if not found["points"]:
-        st.info(t("frontier.none"))
+        st.info(t("frontier_page.none"))
     else:
         names = exploring.point_names(found, t)
         place = st.container()
@@ -64,7 +64,7 @@ def _frontier(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
                 selection_mode=frontier.PICKED,
             )
             st.caption(
-                t("frontier.words")
+                t("frontier_page.words")
                 + (f" {page(t('frontier.scores', source=found['source']))}" if found["source"] else "")
             )
         if (chosen := study.plan(key)) is not None:
@@ -92,12 +92,12 @@ def _chosen_point(names: dict[str, str], t: Words) -> str | None:
     if clicked in names:
         st.session_state["frontier-point"], st.session_state["frontier-clicked"] = clicked, None
     return st.selectbox(
-        t("frontier.open"),
+        t("frontier_page.open"),
         list(names),
         index=None,
         format_func=lambda key: names[key],
         key="frontier-point",
-        placeholder=t("frontier.choose"),
+        placeholder=t("frontier_page.choose"),
     )
 
 
@@ -164,7 +164,7 @@ def _alternatives(simpler: bool, work: Work, study: Study, plan: Plan | None, t:
     rows = exploring.alternatives_of(found, simpler)
     if not rows:
         if study.has_ended:
-            st.info(t("simplest.none" if simpler else "alternatives.none"))
+            st.info(t("simplest.none" if simpler else "alternatives_page.none"))
         return
     unit = found["best"]["unit"]
     if worse := exploring.worse_by(rows, t):
@@ -172,12 +172,12 @@ def _alternatives(simpler: bool, work: Work, study: Study, plan: Plan | None, t:
         st.altair_chart(bars.bar_chart(worse, title, t("column.kind"), bars.SHARE, t), width="stretch")
     keys = {f"{row['kind']}/{row['name']}": row["name"] for row in rows if row["status"] == "found"}
     key = st.selectbox(
-        t("alternatives.open"),
+        t("alternatives_page.open"),
         list(keys),
         index=None,
         format_func=lambda key: t.phrase(keys[key]),
         key=f"alternative-{simpler}",
-        placeholder=t("frontier.choose"),
+        placeholder=t("frontier_page.choose"),
     )
     if key is not None and (chosen := study.plan(key)) is not None:
         name = f"{work.scenario.document()['name']}: {t.phrase(keys[key])}"
@@ -197,7 +197,7 @@ def _ladder(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
         st.altair_chart(bars.bar_chart(costs, title, t("column.lever"), bars.NUMBER, t), width="stretch")
     if found["target_per_million_tokens"] is not None:
         st.caption(
-            t("ladder.aim", target=f"{found['target_per_million_tokens']:.6g}", currency=page(found["currency"]))
+            t("ladder_page.aim", target=f"{found['target_per_million_tokens']:.6g}", currency=page(found["currency"]))
         )
     factors = {t(key): FACTOR for key in ("column.cheaper", "column.from_today", "column.to_target")}
     _table(
@@ -244,21 +244,25 @@ def _measure(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
     with st.container(horizontal=True):
         for key, value in (("expected", found["expected_cost"]), ("everything", found["worth_of_everything"])):
             st.metric(
-                t(f"measure.{key}"), amount(value, currency), help=t(f"measure.{key}.help"), border=True, width=260
+                t(f"measure_page.{key}"),
+                amount(value, currency),
+                help=t(f"measure_page.{key}.help"),
+                border=True,
+                width=260,
             )
     best = found["best_set"]
     if best["cases"]:
         values = {name: page(amount(best[name], currency)) for name in ("worth", "price")}
-        st.markdown(t("measure.best", cases=page(", ".join(best["cases"])), **values))
+        st.markdown(t("measure_page.best", cases=page(", ".join(best["cases"])), **values))
     else:
-        st.markdown(t("measure.nothing"))
+        st.markdown(t("measure_page.nothing"))
     worth = {row["name"]: row["worth"] for row in found["cases"]}
     title = t("column.worth", currency=currency)
     if worth:
         st.altair_chart(bars.bar_chart(worth, title, t("column.case"), bars.MONEY, t), width="stretch")
     _table(exploring.measure_table(found, t), **{title: MONEY, t("column.price", currency=currency): MONEY})
     if found["cases"]:
-        st.subheader(t("measure.how"))
+        st.subheader(t("measure_page.how"))
         name = st.selectbox(t("column.case"), [row["name"] for row in found["cases"]], key="measure-case")
         commands: list[str] = next((row["commands"] for row in found["cases"] if row["name"] == name), [])
         st.code("\n".join(commands), language="sh", wrap_lines=True)

@@ -28,21 +28,21 @@ def _frontier(document: Document, t: Words) -> dict[str, Any]:
     among = exploring.frontiers(document)
     with left:
         against = st.selectbox(
-            t("frontier.against"),
+            t("frontier_page.against"),
             among,
-            format_func=lambda name: t(f"frontier.{name}"),
+            format_func=lambda name: t(f"frontier_page.{name}"),
             key="frontier-against",
             persist_state="session",
         )
     points, span = POINTS[2], None
     with middle:
         if against not in (exploring.QUALITY, exploring.HORIZON):
-            points = st.slider(t("frontier.points"), *POINTS, key="frontier-points", persist_state="session")
+            points = st.slider(t("frontier_page.points"), *POINTS, key="frontier-points", persist_state="session")
     with right:
         if against in exploring.SPANS:
             least, most, step, first = exploring.SPANS[against]
             span = st.slider(
-                t(f"frontier.span.{against}"),
+                t(f"frontier_page.span.{against}"),
                 least,
                 most,
                 first,
@@ -56,14 +56,17 @@ def _frontier(document: Document, t: Words) -> dict[str, Any]:
 
 def _alternatives(document: Document, t: Words) -> dict[str, Any]:
     within = st.slider(
-        t("alternatives.within"), *WITHIN, format="%d %%", key="within", persist_state="session", width=330
+        t("alternatives_page.within"), *WITHIN, format="%d %%", key="within", persist_state="session", width=330
     )
     return {"within": within / 100}
 
 
 def _ladder(document: Document, t: Words) -> dict[str, Any]:
     levers = st.text_area(
-        t("ladder.levers"), "\n".join(exploring.proposed_levers(document, t)), help=t("ladder.help"), height=110
+        t("ladder_page.levers"),
+        "\n".join(exploring.proposed_levers(document, t)),
+        help=t("ladder_page.help"),
+        height=110,
     )
     left, right = st.columns(2)
     serving = [workload["name"] for workload in document["workloads"] if workload["kind"] == "serving"]
@@ -71,11 +74,11 @@ def _ladder(document: Document, t: Words) -> dict[str, Any]:
         workload = st.selectbox(
             t("column.workload"),
             ["", *serving],
-            format_func=lambda name: page(name) if name else t("ladder.all"),
+            format_func=lambda name: page(name) if name else t("ladder_page.all"),
             key="ladder-workload",
         )
     with right:
-        target = st.text_input(t("ladder.target"), placeholder="0.50 USD/1M tokens", key="ladder-target")
+        target = st.text_input(t("ladder_page.target"), placeholder="0.50 USD/1M tokens", key="ladder-target")
     return {
         "levers": [line.strip() for line in levers.splitlines() if line.strip()],
         "workload": workload or None,
@@ -86,7 +89,12 @@ def _ladder(document: Document, t: Words) -> dict[str, Any]:
 def _measure(document: Document, t: Words) -> dict[str, Any]:
     currency = document.get("currency", "USD")
     budget = st.number_input(
-        t("measure.budget", currency=page(currency)), min_value=0.0, value=None, step=1000.0, format="%.0f", width=330
+        t("measure_page.budget", currency=page(currency)),
+        min_value=0.0,
+        value=None,
+        step=1000.0,
+        format="%.0f",
+        width=330,
     )
     return {"budget": budget}
 

@@ -14,6 +14,7 @@ from planner.dashboard import answers, headline
 from planner.dashboard.views import site as site_view
 from planner.dashboard.views.drawing import draw_chart, draw_to_pick, written
 from planner.escape import markdown, page
+from planner.messages import listed, stopped
 from planner.plan import Plan
 from planner.report import notes
 from planner.report.charts import costs, fleet, flows, hours
@@ -104,9 +105,11 @@ def _downloads(shown: Shown, t: Words) -> None:
 def _why(plan: Plan, t: Words) -> None:
     """Tell why the plan is as it is."""
     st.subheader(t("section.why"))
-    colon, stop, between = t("list.colon"), t("list.stop"), t("list.semicolon")
-    told = story(plan, t, whole=True)
-    st.markdown("\n".join(f"- **{question}**{colon}{page(between.join(clauses))}{stop}" for question, clauses in told))
+    told = [
+        t("list.colon", question=f"**{t.phrase(question)}**", clauses=page(t.phrase(stopped(listed(clauses)))))
+        for question, clauses in story(plan, whole=True)
+    ]
+    st.markdown("\n".join(f"- {answer}" for answer in told))
 
 
 def _flows(shown: Shown, t: Words) -> None:
@@ -242,4 +245,4 @@ def _background(plan: Plan, t: Words) -> None:
             with st.expander(t(f"section.{key}", count=len(rows))):
                 st.dataframe(rows, hide_index=True, width="stretch")
     versions = ", ".join(f"{name} {version}" for name, version in plan.document["versions"].items())
-    st.caption(t("versions", versions=versions, digest=plan.document["catalog_digest"][:12]))
+    st.caption(t("versions.words", versions=versions, digest=plan.document["catalog_digest"][:12]))

@@ -19,6 +19,7 @@ from planner.errors import Issue, SpecError
 from planner.escape import page
 from planner.estimate.profile.profile import profile
 from planner.evaluate.serving import FIRST_TOKEN
+from planner.messages import commas
 from planner.report.charts.interactivity import interactivity_chart
 from planner.report.charts.roofline import roofline_chart
 from planner.report.charts.running import gap_chart, layouts_chart, memory_chart
@@ -222,7 +223,7 @@ def _cards(drawn: Mapping[str, Any], t: Words) -> None:
             for row in at["first_token"]
             if row["mean_s"] > MICRO
         )
-        st.caption(page(t("running.first_token", parts=t("list.comma").join(parts))))
+        st.caption(page(t("running.first_token", parts=commas(parts))))
 
 
 def _reasons(drawn: Mapping[str, Any], t: Words) -> None:

@@ -79,7 +79,7 @@ def break_even_chart(found: Mapping[str, Any], t: Words) -> alt.LayerChart | Non
     measure = "years" if found["against"] == "horizon" else "utilisation"
     rows = [
         {
-            "what": f"{row['system']}, {t.get('how.' + row['how'], row['how'])}",
+            "what": f"{row['system']}, {t.get('page_how.' + row['how'], row['how'])}",
             "measure": row[measure],
             "ratio": row["ratio"],
             "low": min(row["ratio_low"], row["ratio_high"]),

@@ -72,7 +72,7 @@ def memory_chart(profile: Mapping[str, Any], t: Words) -> alt.Chart | None:
     rows = [
         {
             "pool": t(f"pool.{row['pool']}"),
-            "part": t(f"memory.{row['part']}"),
+            "part": t(f"memory_part.{row['part']}"),
             "size": row["bytes"] / size,
             "order": MEMORY.index(row["part"]),
         }
@@ -97,7 +97,7 @@ def memory_chart(profile: Mapping[str, Any], t: Words) -> alt.Chart | None:
                 "part:N",
                 title=None,
                 scale=alt.Scale(
-                    domain=[t(f"memory.{name}") for name in names], range=[colours[name] for name in names]
+                    domain=[t(f"memory_part.{name}") for name in names], range=[colours[name] for name in names]
                 ),
                 legend=alt.Legend(orient="top", columns=4, labelLimit=0),
             ),

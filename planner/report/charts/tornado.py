@@ -7,12 +7,13 @@ from typing import Any
 
 import altair as alt
 
+from planner.messages import say
 from planner.report.charts.style import BAR_PX, BLUE, GREY, PALETTE
 from planner.report.locale import Words
 
 MOST = 20  # bars
 LEAST_SHARE = 1e-6  # share of the objective: less is rounding
-NO_PLAN = "no plan"
+NO_PLAN = say("outcome.no_plan")
 ORANGE = PALETTE[1]
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from catalog.units import show
+from planner.messages import commas, say
 from planner.plan import Plan
 from planner.plan.rows.workloads import Queue
+from planner.report.heads import Row
 
-Row = dict[str, Any]
-HEADING = "How long each class of requests waits"
-NOTES = {
-    HEADING: "At the capacity of the replicas at work. A class of a lower number goes before all others that wait."
-}
+HEADING = say("heading.queues")
 
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
@@ -24,14 +20,14 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
 
 
 def _row(workload: str, row: Queue) -> Row:
-    limits = ", ".join(f"{limit['percentile']} {show(limit['limit_s'], 's')}" for limit in row["slo"])
+    limits = commas(f"{limit['percentile']} {show(limit['limit_s'], 's')}" for limit in row["slo"])
     return {
         "workload": workload,
         "class": row["class"],
         "priority": row["priority"],
         "share": f"{row['share']:.0%}",
-        "mean wait": show(row["wait_s"], "s"),
-        "first token, mean": show(row["ttft_s"]["mean"], "s"),
+        "mean_wait": show(row["wait_s"], "s"),
+        "first_token_mean": show(row["ttft_s"]["mean"], "s"),
         "p95": show(row["ttft_s"]["p95"], "s"),
         "limit": limits,
     }

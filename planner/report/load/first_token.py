@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from catalog.units import show
+from planner.messages import say
 from planner.plan import Plan
 from planner.plan.rows.points import Point
+from planner.report.heads import Row
 
-Row = dict[str, Any]
-HEADING = "Time to first token"
-NOTES = {
-    HEADING: "At the site, at the capacity of the replicas at work. The mean is the sum of the parts from the front end on: front end and scheduler; "
-    "prefill of the prompt; steps of others that its chunks ride with; waits for the prompts before it and for a place in the batch."
-}
-SHOWN = {"mean": "mean", "p50": "median", "p95": "p95", "p99": "p99"}
+HEADING = say("heading.first_token")
+SHOWN = {"mean": "mean", "p50": "median", "p95": "p95", "p99": "p99"}  # statistic of the plan -> column
 PARTS = {
-    "overhead": "front end",
+    "overhead": "front_end",
     "prefill": "prefill",
     "chunking": "chunking",
-    "prefill_wait": "wait for prompts",
-    "slot_wait": "wait for a place",
+    "prefill_wait": "wait_for_prompts",
+    "slot_wait": "wait_for_a_place",
 }
+"""Parts of the mean in the plan -> columns."""
 
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
@@ -41,6 +37,6 @@ def _row(workload: str, point: Point) -> Row:
         "workload": workload,
         "site": point["site"],
         "system": " + ".join(dict.fromkeys(pool["system"] for pool in point["pools"])),
-        **{label: show(times[name], "s") for name, label in SHOWN.items()},
-        **{label: f"{times[name] / times['mean']:.0%}" for name, label in PARTS.items()},
+        **{column: show(times[name], "s") for name, column in SHOWN.items()},
+        **{column: f"{times[name] / times['mean']:.0%}" for name, column in PARTS.items()},
     }

@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from catalog.units import show
+from planner.messages import commas, say
 from planner.plan import Plan
 from planner.plan.rows.fleet import KvTier
+from planner.report.heads import Row
 from planner.report.words import amount
 
-Row = dict[str, Any]
-HEADING = "Tiers of KV cache"
-NOTES = {
-    HEADING: "Prompt computed: share of the prompts' tokens that is not found in a cache, with all tiers and without this one. "
-    "Earns: price of the systems that would be needed more without it, layouts and batches kept, less its own price."
-}
+HEADING = say("heading.kv_tiers")
 
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     """List (heading, rows) of the table; without rows where no tiers are bought."""
-    currency = plan.document["spec"].get("currency", "USD")
-    return [(HEADING, [_row(row, currency) for row in plan.document.get("kv_tiers", ())])]
+    return [(HEADING, [_row(row) for row in plan.document.get("kv_tiers", ())])]
 
 
-def _row(row: KvTier, currency: str) -> Row:
-    shared = f" of pools for {row['shared_by']}" if row["shared_by"] > 1 else ""
+def _row(row: KvTier) -> Row:
+    size = show(row["bytes"], "byte")
     return {
         "site": row["site"],
         "system": row["system"],
         "tier": row["tier"],
-        "size": f"{show(row['bytes'], 'byte')}{shared}",
-        f"price ({currency})": amount(row["price"]),
+        "size": say("kv_tiers.shared", size=size, count=f"{row['shared_by']}") if row["shared_by"] > 1 else size,
+        "price_in_currency": amount(row["price"]),
         "power": show(row["power_w"], "W"),
-        "prompt computed": ", ".join(
-            f"{p['computed_share']:.1%} ({p['computed_without']:.1%} without)" for p in row["points"]
+        "prompt_computed": commas(
+            say("kv_tiers.computed", share=f"{p['computed_share']:.1%}", without=f"{p['computed_without']:.1%}")
+            for p in row["points"]
         ),
-        "systems saved": amount(row["systems_saved"]),
-        f"earns ({currency})": amount(row["earns"]),
+        "systems_saved": amount(row["systems_saved"]),
+        "earns": amount(row["earns"]),
     }

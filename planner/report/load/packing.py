@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
+from planner.messages import commas, say
 from planner.plan import Plan
 from planner.plan.rows.fleet import Packed
+from planner.report.heads import Row
 from planner.report.words import how_words
 
-Row = dict[str, Any]
-HEADING = "How full the systems are"
-NOTES = {
-    HEADING: "In the slot that fills most systems, workers moved together. Stranded: free chips that no further block of the largest size fits on."
-}
+HEADING = say("heading.packing")
 
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
@@ -28,13 +25,19 @@ def _row(row: Packed) -> Row:
     kept, mean = row["nodes_without_moves"], row["mean_nodes_without_moves"]
     return {
         "site": row["site"],
-        "system": f"{how_words(row['how'])} {row['system']}",
+        "system": say("had.system", how=how_words(row["how"]), system=row["system"]),
         "held": row["held"],
         "filled": row["nodes"],
         "partly": row["partly"],
-        "chips free": row["free_chips"],
+        "chips_free": row["free_chips"],
         "stranded": row["stranded_chips"],
-        "workers": ", ".join(f"{count} of {chips}" for chips, count in sorted(shapes.items(), reverse=True) if count),
-        "lost with one": f"{row['lost_packed']} packed, {row['lost_spread']} spread",
-        "without moves": "" if kept is None else f"{kept} ({mean:.4g} on average, {row['mean_nodes']:.4g} with)",
+        "workers": commas(
+            say("packing.workers", count=f"{count}", chips=f"{chips}")
+            for chips, count in sorted(shapes.items(), reverse=True)
+            if count
+        ),
+        "lost_with_one": say("packing.lost", packed=f"{row['lost_packed']}", spread=f"{row['lost_spread']}"),
+        "without_moves": ""
+        if kept is None
+        else say("packing.without_moves", most=f"{kept}", mean=f"{mean:.4g}", moved=f"{row['mean_nodes']:.4g}"),
     }

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from planner.messages import commas, say
 from planner.plan import Plan
 from planner.plan.rows.workloads import PrefixRouting
+from planner.report.heads import Row
 
-Row = dict[str, Any]
-HEADING = "Requests routed by prefix"
-NOTES = {
-    HEADING: "Hit rate: share of requests that find their prefix, in brackets with the other way. Fullest system: its load over the mean, "
-    "which takes as much of the throughput. Where the systems at work are not as many as stated, state them as `workers` of the cache."
-}
+HEADING = say("heading.prefix_routing")
 
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
@@ -25,9 +20,12 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
 def _row(name: str, row: PrefixRouting) -> Row:
     return {
         "workload": name,
-        "routing": "by prefix" if row["policy"] == "prefix" else "at random",
-        "systems": f"{row['systems']:,.4g} at work, {row['workers']:,} stated",
-        "hit rate": ", ".join(f"{p['hit_rate']:.1%} ({p['hit_rate_other']:.1%})" for p in row["points"]),
-        "fullest system": f"{row['imbalance']:.2f}",
-        "throughput of the other way": ", ".join(f"{p['capacity_other']:.0%}" for p in row["points"]),
+        "routing": say("prefix_routing.by_prefix" if row["policy"] == "prefix" else "prefix_routing.at_random"),
+        "systems": say("prefix_routing.systems", systems=f"{row['systems']:,.4g}", stated=row["workers"]),
+        "hit_rate": commas(
+            say("amount.with_parts", amount=f"{p['hit_rate']:.1%}", parts=f"{p['hit_rate_other']:.1%}")
+            for p in row["points"]
+        ),
+        "fullest_system": f"{row['imbalance']:.2f}",
+        "throughput_of_the_other_way": commas(f"{p['capacity_other']:.0%}" for p in row["points"]),
     }

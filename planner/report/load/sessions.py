@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from catalog.units import GIGA
+from planner.messages import commas, named, say
 from planner.plan import Plan
 from planner.plan.rows.workloads import Workload
+from planner.report.heads import Row
 
-Row = dict[str, Any]
-HEADING = "Agentic sessions in the busiest hour"
-NOTES = {
-    HEADING: "Sessions: tasks under way, in a call or between two calls. Their number follows from the load (Little's law)."
-}
+HEADING = say("heading.sessions")
 
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
@@ -23,13 +19,18 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
 
 def _row(workload: Workload, asked: float | None) -> Row:
     row = workload["session"]
-    ways = ", ".join(f"{count:,.0f} {way}" for way, count in sorted(row["waiting"].items()) if count)
+    ways = commas(
+        say("sessions.waiting", count=f"{count:,.0f}", way=named("waiting_way", way))
+        for way, count in sorted(row["waiting"].items())
+        if count
+    )
+    sessions, caches = f"{row['sessions']:,.0f}", f"{row['waiting_bytes'] / GIGA:,.0f} GB"
     return {
         "workload": workload["name"],
-        "tasks/s": f"{row['tasks_per_s']:,.4g}",
-        "calls/s": f"{row['calls_per_s']:,.4g}",
-        "sessions": f"{row['sessions']:,.0f}" + ("" if asked is None else f" of {asked:,.0f} asked"),
-        "waiting for a tool": f"{row['waiting_sessions']:,.0f}",
-        "their caches": f"{row['waiting_bytes'] / GIGA:,.0f} GB" + (f" ({ways})" if ways else ""),
-        "mean prompt": f"{row['prompt_tokens']:,.0f} tokens",
+        "tasks_s": f"{row['tasks_per_s']:,.4g}",
+        "calls_s": f"{row['calls_per_s']:,.4g}",
+        "sessions": sessions if asked is None else say("sessions.of_asked", count=sessions, asked=f"{asked:,.0f}"),
+        "waiting_for_a_tool": f"{row['waiting_sessions']:,.0f}",
+        "their_caches": say("amount.with_parts", amount=caches, parts=ways) if ways else caches,
+        "mean_prompt": say("sessions.tokens", count=f"{row['prompt_tokens']:,.0f}"),
     }

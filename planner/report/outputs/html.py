@@ -6,20 +6,18 @@ Charts come from `planner.report.charts`, drawn as SVG by vl-convert. Not here: 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 from planner.escape import terminal
+from planner.messages import DEFAULT, listed, say, stopped, translated
 from planner.plan import Plan
-from planner.report.report import NOTES, chapters_of, closing, ending, headline, sections_of, totals_line
+from planner.report import report
 from planner.report.story import story
 
 REQUIREMENTS = ("altair>=5.5", "vl-convert-python>=1.7")
-MISSING = (
-    "--format html draws its charts with altair and vl-convert-python, of which one is missing. Install them: python -m pip install "
-    + (" ".join(f'"{name}"' for name in REQUIREMENTS))
-)
+MISSING = say("html.charts_missing", names=" ".join(f'"{name}"' for name in REQUIREMENTS))
 CHART_PX = 640
 PADDING = {
     "left": 24,
@@ -46,47 +44,55 @@ def can_draw() -> bool:
     return all(find_spec(name) is not None for name in ("altair", "vl_convert"))
 
 
-def html_page(plan: Plan) -> str:
-    """Write a plan as an HTML page. Raises ImportError where altair or vl-convert is missing (`can_draw`)."""
-    charts = "\n".join(_figure(words, svg) for words, svg in chart_pictures(plan))
+def html_page(plan: Plan, language: str = DEFAULT) -> str:
+    """Write a plan as an HTML page in a language. Raises ImportError where altair or vl-convert is missing (`can_draw`)."""
+    _, verdict, totals, *_ = report.opening(plan, language)
+    charts = "\n".join(_figure(words, svg) for words, svg in chart_pictures(plan, language))
     opening = [
         f"<h1>{_text(plan.document['name'])}</h1>",
         *(f"<p>{_text(line)}</p>" for line in plan.document["spec"].get("note", "").splitlines()),
-        f'<p class="verdict">{_text(headline(plan))}</p>',
-        f"<p>{_text(totals_line(plan))}</p>" if totals_line(plan) else "",
-        *(f"<p><b>{question}:</b> {_text('; '.join(clauses))}.</p>" for question, clauses in story(plan, whole=True)),
+        f'<p class="verdict">{_text(verdict)}</p>',
+        f"<p>{_text(totals)}</p>" if totals else "",
+        *(f"<p>{_answer(question, clauses, language)}</p>" for question, clauses in story(plan, whole=True)),
     ]
     chapters = [
         f"<h2>{_text(heading)}</h2><ul>{''.join(f'<li>{_text(line)}</li>' for line in lines)}</ul>"
-        for heading, lines in chapters_of(plan)
+        for heading, lines in report.chapters_of(plan, language)
     ]
     tables = [
-        f"<h2>{_text(heading)}</h2>{f'<p>{_text(NOTES[heading])}</p>' if heading in NOTES else ''}{_table(rows)}"
-        for heading, rows in sections_of(plan)
+        f"<h2>{_text(table.heading)}</h2>{f'<p>{_text(table.remark)}</p>' if table.remark else ''}{_table(table.rows)}"
+        for table in report.sections_of(plan, language)
     ]
     versions = ", ".join(f"{name} {version}" for name, version in plan.document["versions"].items())
-    feet = [
-        text
-        for text in (ending(plan), closing(plan), f"{versions}; catalog {plan.document['catalog_digest'][:12]}")
-        if text
-    ]
+    made_by = translated(say("html.versions", versions=versions, digest=plan.document["catalog_digest"][:12]), language)
+    feet = [text for text in (report.ending(plan, language), report.closing(plan, language), made_by) if text]
     body = "\n".join([*opening, charts, *chapters, *tables])
     footer = "".join(f"<p>{_text(text)}</p>" for text in feet)
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_text(plan.document["name"])}</title>\n'
+        f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n<title>{_text(plan.document["name"])}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<style>{STYLE}</style>\n</head>\n<body>\n{body}\n<footer>{footer}</footer>\n</body>\n</html>\n"
     )
 
 
-def chart_pictures(plan: Plan) -> Iterator[tuple[str, str]]:
+def _answer(question: str, clauses: Sequence[str], language: str) -> str:
+    """Set a question in bold before the clauses that answer it."""
+    bold = say(
+        "list.bold_colon",
+        question=f"<b>{_text(translated(question, language))}",
+        clauses=_text(translated(stopped(listed(clauses)), language)),
+    )
+    return translated(bold, language)
+
+
+def chart_pictures(plan: Plan, language: str = DEFAULT) -> Iterator[tuple[str, str]]:
     """Yield (description, SVG) of each chart of a plan."""
     from planner.report.charts import costs, fleet, flows, hours
     from planner.report.locale import Words
 
     if not plan.has_answer or not plan.document["fleet"]:
         return
-    t = Words()
+    t = Words(language)
     charts: list[Any] = [fleet.fleet_chart(plan, t), costs.cost_chart(plan, t)]
     if (served := flows.flow_chart(plan, t)) is not None:
         charts.append(served)

@@ -6,12 +6,13 @@ Not here: the tables (`planner.report.report`).
 
 from __future__ import annotations
 
+from planner.messages import say
 from planner.plan import Plan
 from planner.report import electricity, hours, jobs, lines, quality
 from planner.report.plan_index import PlanIndex
 from planner.report.why import sites, systems
 
-WAITING = "Which jobs wait"
+WAITING = say("waiting.heading")
 
 
 def chapters(plan: Plan) -> list[tuple[str, list[str]]]:
@@ -19,12 +20,18 @@ def chapters(plan: Plan) -> list[tuple[str, list[str]]]:
     if not plan.has_answer:
         return []
     index = PlanIndex(plan)
+    when = (
+        *electricity.dispatch_sentences(index),
+        *jobs.sentences(index),
+        *hours.sentences(index),
+        *electricity.sentences(index),
+    )
     found = (
         (WAITING, jobs.waiting(plan)),
-        ("Why this architecture", quality.sentences(plan)),
-        ("Why these sites", sites.sentences(index)),
-        ("Why these systems", systems.sentences(index)),
-        ("Why these lines", lines.sentences(index)),
-        ("Why these hours", (*electricity.dispatch_sentences(index), *jobs.sentences(index), *hours.sentences(index), *electricity.sentences(index))),
-    )  # fmt: skip
+        (say("heading.why_architecture"), quality.sentences(plan)),
+        (say("heading.why_sites"), sites.sentences(index)),
+        (say("heading.why_systems"), systems.sentences(index)),
+        (say("heading.why_lines"), lines.sentences(index)),
+        (say("heading.why_hours"), when),
+    )
     return [(heading, listed) for heading, sentences in found if (listed := list(sentences))]

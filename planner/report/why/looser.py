@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from catalog.units import show
-from planner.messages import DEFAULT, Message
+from planner.messages import say
 from planner.plan import Plan
 from planner.plan.rows.quality import Looser
 
-HEADING = "Limits worth loosening"
+HEADING = say("heading.looser")
 
 
-def sentences(plan: Plan, language: str = DEFAULT) -> list[str]:
+def sentences(plan: Plan) -> list[str]:
     """Write a sentence for each row of the section `looser`, the most valuable first."""
     unit = plan.document["spec"].get("currency", "USD")
     rows = sorted(plan.document.get("looser", ()), key=lambda row: -row["worth"])
-    return [
-        Message.of("looser.worth", step=_step(row, language), worth=f"{row['worth']:,.0f}", unit=unit).text(language)
-        for row in rows
-    ]
+    return [say("looser.worth", step=_step(row), worth=f"{row['worth']:,.0f}", unit=unit) for row in rows]
 
 
-def _step(row: Looser, language: str) -> str:
+def _step(row: Looser) -> str:
     """Write what the looser limits do for a chip."""
     first, last = row["steps"][0], row["steps"][-1]
     told: dict[str, str] = {
@@ -32,6 +29,6 @@ def _step(row: Looser, language: str) -> str:
         "times": f"{first['times']:.1f}",
     }
     if first is last:
-        return Message.of("looser.one", **told).text(language)
+        return say("looser.one", **told)
     most = {"most": show(last["limit_s"], "s"), "most_times": f"{last['times']:.1f}"}
-    return Message.of("looser.two", **told, **most).text(language)
+    return say("looser.two", **told, **most)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from catalog.dates import last_month
 from catalog.units import show
-from planner.messages import DEFAULT, Message, listed, translated
+from planner.messages import listed, say
 from planner.plan import Plan
 from planner.plan.rows.framing import Provenance
 from planner.report.words import amount
@@ -42,7 +42,7 @@ class Carried:
         return self.amount * (high / value - 1.0)
 
 
-def entries(plan: Plan, language: str = DEFAULT) -> list[tuple[str, str, str, str]]:
+def entries(plan: Plan) -> list[tuple[str, str, str, str]]:
     """List (offer, price, share of the cost, sentence) for the oldest prices, and for the price whose highest known figure costs most."""
     total, unit = plan.totals["cost"], plan.document["spec"].get("currency") or "USD"
     carried = carrying(plan)
@@ -50,13 +50,12 @@ def entries(plan: Plan, language: str = DEFAULT) -> list[tuple[str, str, str, st
     found = []
     for one in [*old, *([dear] if dear is not None and dear not in old else [])]:
         row, more = one.row, one.more_at_the_high()
-        told = [Message.of("market.oldest", date=row["date"] or "")] if one in old else []
+        told = [say("market.oldest", date=row["date"] or "")] if one in old else []
         if more > 0.0:
             high, then = show(row["high"], row["unit"]), f"{amount(total + more)} {unit}"
-            told.append(Message.of("market.at_the_high", high=high, then=then))
+            told.append(say("market.at_the_high", high=high, then=then))
         name = row["path"].removeprefix("offers/").removesuffix("/price")
-        sentence = listed(message.text() for message in told)
-        found.append((name, _price(row), f"{one.amount / total:.1%}", translated(sentence, language)))
+        found.append((name, _price(row), f"{one.amount / total:.1%}", listed(told)))
     return found
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from planner.messages import Message
+from planner.messages import enumerated, listed, say, stopped
 from planner.plan.rows.money import Limit
 from planner.report.plan_index import PlanIndex
-from planner.report.words import MOST_SHARE, listed
+from planner.report.words import MOST_SHARE
 
 NAMED_SHARE = 0.005  # share of a workload: smaller shares are left out
 
@@ -17,16 +17,17 @@ def sentences(index: PlanIndex) -> Iterator[str]:
     """Explain each site with a fleet, and name those that stay empty."""
     served = _served(index)
     for site in index.sites:
-        parts = [f"serves {_shares(served[site])}"] if served[site] else []
+        parts = [say("site_told.serves", shares=_shares(served[site]))] if served[site] else []
         own = sum(row["own_power_w"] for row in index.schedule[site])
         if own and site in index.paid and len(index.paid) > 1:
-            parts.append(f"its electricity costs {index.per_mwh(index.paid[site])}{_rank(index, site)}")
-        parts += [f"its {name} is used up{index.worth(row)}" for name, row in _used_up(index, site)]
-        yield f"{site}: {'; '.join(parts)}." if parts else f"{site}: stands by."
+            price = index.per_mwh(index.paid[site])
+            parts.append(say("site_told.electricity", price=price, rank=_rank(index, site)))
+        parts += [say(f"site_told.{name}_used_up", worth=index.worth(row)) for name, row in _used_up(index, site)]
+        yield say("site_told.of", site=site, told=listed(parts) if parts else say("site_told.stands_by"))
     asked = [site["region"] for site in index.plan.document["spec"]["sites"]]
     empty = [region for region in asked if region not in index.sites]
     if empty and len(empty) == len(asked) - len(index.sites):  # otherwise some have another name in the spec
-        yield f"{listed(empty)} {'stay' if len(empty) > 1 else 'stays'} empty."
+        yield stopped(say("story.empty" if len(empty) > 1 else "story.empty_one", sites=enumerated(empty)))
 
 
 def _served(index: PlanIndex) -> dict[str, dict[str, float]]:
@@ -48,21 +49,23 @@ def _served(index: PlanIndex) -> dict[str, dict[str, float]]:
 
 
 def _shares(shares: Mapping[str, float]) -> str:
-    return listed([f"{share:.0%} of {workload}" for workload, share in shares.items()])
+    return enumerated(
+        say("site_told.share", share=f"{share:.0%}", workload=workload) for workload, share in shares.items()
+    )
 
 
 def _rank(index: PlanIndex, site: str) -> str:
     """Compare a site's mean price of electricity with the cheapest."""
     cheapest = min(index.paid, key=index.paid.__getitem__)
     if site == cheapest:
-        return Message.of("electricity.cheapest").text()
+        return say("electricity.cheapest")
     low = index.paid[cheapest]
     if low <= 0:
         return ""
     share = index.paid[site] / low - 1
     if share > MOST_SHARE:
-        return Message.of("electricity.dearer_times", factor=f"{1 + share:.3g}", site=cheapest).text()
-    return Message.of("electricity.dearer", share=f"{share:.0%}", site=cheapest).text()
+        return say("electricity.dearer_times", factor=f"{1 + share:.3g}", site=cheapest)
+    return say("electricity.dearer", share=f"{share:.0%}", site=cheapest)
 
 
 def _used_up(index: PlanIndex, site: str) -> Iterator[tuple[str, Limit]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from planner.messages import commas, listed, said, say
 from planner.plan.rows.fleet import Fabric
 from planner.report.plan_index import PlanIndex
 from planner.report.words import how_words, spread
@@ -16,7 +17,8 @@ def sentences(index: PlanIndex) -> Iterator[str]:
     yield from _networks(index)
     for row in index.plan.document["runner_up"]:
         if row["system"] is not None and row["how"] is not None:
-            yield f"In {row['site']} {row['system']} ({how_words(row['how'])}) comes next: {row['words']}."
+            told = {"site": row["site"], "system": row["system"], "how": how_words(row["how"])}
+            yield say("system_told.next", words=said(row, "words"), **told)
 
 
 def _scarce(index: PlanIndex) -> Iterator[str]:
@@ -27,10 +29,9 @@ def _scarce(index: PlanIndex) -> Iterator[str]:
     for (system, how), count in counts.items():
         limit = binding.get(f"supply of {system} ({how})") or binding.get(f"supply of {system} ({how_words(how)})")
         if limit is not None:
-            if limit["unit"] == "system":
-                yield f"All {count:,} {system} on offer are in use{index.worth(limit, 'system', 1.0)}."
-            else:
-                yield f"All {count:,} tokens/s of {system} on offer are in use{index.worth(limit, 'token/s', 1.0)}."
+            unit, code = ("system", "all_in_use") if limit["unit"] == "system" else ("token/s", "all_tokens_in_use")
+            worth = index.worth(limit, unit, 1.0)
+            yield say(f"system_told.{code}", count=f"{count:,}", system=system, worth=worth)
 
 
 def _networks(index: PlanIndex) -> Iterator[str]:
@@ -41,11 +42,16 @@ def _networks(index: PlanIndex) -> Iterator[str]:
             by_design[row["design"]][row["system"]].append(row)
     for design, by_system in by_design.items():
         parts = [
-            f"{sum(row['systems'] for row in rows):,} {system} at "
-            f"{spread([row['price'] / row['systems'] for row in rows])}{_instead(rows)}"
+            say(
+                "network_told.part",
+                count=f"{sum(row['systems'] for row in rows):,}",
+                system=system,
+                price=spread([row["price"] / row["systems"] for row in rows]),
+                instead=_instead(rows),
+            )
             for system, rows in by_system.items()
         ]
-        yield f"{design} joins (price of the network per system in {index.currency}): {'; '.join(parts)}."
+        yield say("network_told.joins", design=design, currency=index.currency, parts=listed(parts))
 
 
 def _instead(rows: Sequence[Fabric]) -> str:
@@ -54,5 +60,5 @@ def _instead(rows: Sequence[Fabric]) -> str:
     for row in rows:
         for other in row.get("instead", ()):
             others[other["design"]].append(other["price_per_system"])
-    parts = [f"{design} {spread(prices)}" for design, prices in others.items()]
-    return f" ({', '.join(parts)})" if parts else ""
+    parts = [say("amount.in_unit", amount=design, unit=spread(prices)) for design, prices in others.items()]
+    return say("network_told.instead", others=commas(parts)) if parts else ""

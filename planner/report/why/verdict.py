@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.messages import DEFAULT, Message, listed, translated
+from planner.messages import DEFAULT, Message, listed, stopped, translated
 from planner.plan import Plan
 from planner.plan.rows.quality import BestFound, Simplicity
 from planner.report.locale import Words
@@ -12,11 +12,11 @@ ENDED = ("search", "time", "memory", "nodes")  # what ends a search short of the
 OPTIMAL_GAP = 1e-6  # a gap below it is a solver's rounding
 
 
-def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
+def proof_clauses(plan: Plan) -> list[str]:
     """List the bound of the best plan found, and by how much this plan is worse because it has fewer parts."""
     gap = plan.found_gap
     if gap is None:
-        return [Message.of("verdict.unproven").text(language)]
+        return [Message.of("verdict.unproven").text()]
     worse = _worse(plan)
     if plan.status == "optimal":
         proof = Message.of(_code("verdict.no_better", plan))
@@ -25,16 +25,14 @@ def proof_clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
     else:
         proof = Message.of(_code("verdict.within", plan), gap=percent(gap))
         if worse is not None:
-            proof = Message.of("verdict.best", proof=proof.text(language))
-    told = [proof.text(language)]
+            proof = Message.of("verdict.best", proof=proof.text())
+    told = [proof.text()]
     if plan.status == "limit" and "asked_gap" in plan.document["solver"]:
-        told.append(
-            Message.of("verdict.asked", gap=percent(float(plan.document["solver"]["asked_gap"]))).text(language)
-        )
-    told += [] if worse is None else [worse.text(language)]
-    step = _step_below(plan, language)
+        told.append(Message.of("verdict.asked", gap=percent(float(plan.document["solver"]["asked_gap"]))).text())
+    told += [] if worse is None else [worse.text()]
+    step = _step_below(plan)
     if step and (worse is None or not worse.code.startswith("verdict.fewer_deployments")):
-        step = Message.of("verdict.ladder", step=step).text(language)
+        step = Message.of("verdict.ladder", step=step).text()
     return [*told, step] if step else told
 
 
@@ -45,11 +43,11 @@ def opening_sentences(plan: Plan, language: str = DEFAULT) -> list[str]:
     over = Message.of("verdict.over.one") if years == 1 else Message.of("verdict.over.several", years=years)
     first = Message.of(
         f"verdict.{goal[plan.objective['sense']]}",
-        amount=amount(plan.value), unit=plan.objective["unit"], over=over.text(language), proof=_proof(plan).text(language),
+        amount=amount(plan.value), unit=plan.objective["unit"], over=over.text(), proof=_proof(plan).text(),
     )  # fmt: skip
-    parts, step = _worse(plan), _step_below(plan, language)
+    parts, step = _worse(plan), _step_below(plan)
     if step and (parts is None or not parts.code.startswith("verdict.fewer_deployments")):
-        step = Message.of("verdict.ladder", step=step).text(language)
+        step = Message.of("verdict.ladder", step=step).text()
     second = translated(listed([*([] if parts is None else [parts.text()]), step]), language)
     return [first.text(language), *([f"{second[0].upper()}{second[1:]}"] if second else [])]
 
@@ -72,8 +70,8 @@ def simplified_words(plan: Plan, t: Words) -> str:
     """State the bound of the best plan found and by how much this plan is worse; empty where it is the best one found."""
     if _worse(plan) is None:
         return ""
-    told = t("list.semicolon").join(proof_clauses(plan, t.language))
-    return f"{told[0].upper()}{told[1:]}{t('list.stop')}"
+    told = t.phrase(stopped(listed(proof_clauses(plan))))
+    return f"{told[0].upper()}{told[1:]}"
 
 
 def percent(share: float) -> str:
@@ -90,14 +88,14 @@ def _code(family: str, plan: Plan) -> str:
     return f"{family}.{plan.document['bound_of']}" if plan.document["bound_of"] in ("reduced", "fleet") else family
 
 
-def _step_below(plan: Plan, language: str) -> str:
+def _step_below(plan: Plan) -> str:
     """State what the next step of the ladder below the plan costs against the best plan found; empty where none is known."""
     row = plan.document.get("simplicity")
     below = [rung for rung in row.get("ladder", ()) if rung["deployments"] < row["deployments"]] if row else []
     if not below:
         return ""
     code = f"verdict.ladder.{'estimated' if below[0]['estimated'] else 'made'}.{plan.objective['sense']}"
-    return Message.of(code, deployments=below[0]["deployments"], above=_lost(below[0]["above"], plan)).text(language)
+    return Message.of(code, deployments=below[0]["deployments"], above=_lost(below[0]["above"], plan)).text()
 
 
 def _lost(share: float, plan: Plan) -> str:

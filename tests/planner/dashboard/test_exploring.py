@@ -13,10 +13,10 @@ from planner.dashboard.state.digest import digest
 from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.workers import bounds, studying
 from planner.errors import SpecError
-from planner.messages import Said, named
+from planner.messages import Said, languages, named
 from planner.plan import Plan
 from planner.report.charts import bars, frontier, tornado
-from planner.report.locale import Words, languages
+from planner.report.locale import Words
 from planner.studies.alternatives import alternatives
 from planner.studies.frontier import frontier as solve_frontier
 from planner.studies.sensitivity import sensitivity

@@ -4,8 +4,9 @@ import pytest
 
 from planner.dashboard import sources
 from planner.dashboard.one_site import ROWS, at_site, site_words, sites_of
+from planner.messages import languages
 from planner.report.charts.fleet import fleet_rows
-from planner.report.locale import Words, languages
+from planner.report.locale import Words
 
 PLAN = sources.stored_plan()
 

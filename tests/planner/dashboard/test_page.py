@@ -27,8 +27,8 @@ from planner.dashboard.views import plan as plan_page
 from planner.dashboard.workers import bounds, studying, whatif
 from planner.errors import Issue
 from planner.facts import Fact, rows
-from planner.messages import Message
-from planner.report.locale import Words, languages
+from planner.messages import Message, languages
+from planner.report.locale import Words
 
 HOME = Path(__file__).resolve().parents[3]
 TINY = (Path(__file__).parent / "tiny.json").read_bytes()

@@ -22,11 +22,11 @@ from planner.estimate.profile.cases import points_at_work
 from planner.estimate.profile.profile import profile
 from planner.estimate.profile.serving import on_front
 from planner.evaluate.serving import BATCHES
-from planner.messages import named
+from planner.messages import languages, named
 from planner.report.charts.interactivity import interactivity_chart
 from planner.report.charts.roofline import roofline_chart
 from planner.report.charts.running import gap_chart, layouts_chart, memory_chart
-from planner.report.locale import Words, languages
+from planner.report.locale import Words
 
 CATALOG = shipped_catalog()
 TINY = json.loads((Path(__file__).parents[1] / "dashboard" / "tiny.json").read_text())

@@ -127,9 +127,14 @@ def codes_of_source(trees: list[ast.Module]) -> tuple[set[str], set[str]]:
             if not (isinstance(call, ast.Call) and call.args):
                 continue
             says = isinstance(call.func, ast.Attribute) and call.func.attr == "say" and len(call.args) > 1
-            is_said = ast.unparse(call.func) in ("Message.of", "Wrong")
+            is_said = ast.unparse(call.func) in ("Message.of", "Wrong", "say")
             code = call.args[1] if says else call.args[0] if is_said else None
-            for part in (code, *ast.walk(code)) if code else ():
+            parts = list(ast.walk(code)) if code else []
+            specs = [part.format_spec for part in parts if isinstance(part, ast.FormattedValue) and part.format_spec]
+            forms = {id(part) for spec in specs for part in ast.walk(spec)}
+            for part in parts:
+                if id(part) in forms:
+                    continue
                 if isinstance(part, ast.Constant) and isinstance(part.value, str) and "." in part.value.strip("."):
                     codes.add(part.value)
                 if isinstance(part, ast.JoinedStr) and isinstance(part.values[0], ast.Constant):

@@ -75,7 +75,7 @@ def test_the_time_to_first_token_is_stated_as_a_distribution_and_checked(plan):
 def test_the_power_cap_is_shown_wherever_a_point_is(plan):
     cap = next(point["power_cap"] for point in points(plan) if point.get("power_cap"))
     words = f"{cap:.0%} of nameplate".replace("%", " %")
-    assert words in {row["power cap"] for row in point_rows(plan)}
+    assert words in {row["power_cap"] for row in point_rows(plan)}
     assert words in render(plan, "table") and words in render(plan, "md")
     assert any(f"at {words}" in runs for _, _, runs in replicas(plan))
     for language in ("en", "zh"):

@@ -50,7 +50,7 @@ def test_more_of_a_share_is_worth_so_much_per_percentage_point(small_plan):
     assert valued.words == "One percentage point more of the largest share of chat in one zone"
     assert valued.gain == pytest.approx(30_000.0)
     row = limit_row(SHARE)
-    assert (row["used"], row["worth, fleet free"]) == ("40.0%", "-30,000 USD per percentage point")
+    assert (row["used"], row["worth_fleet_free"]) == ("40.0%", "-30,000 USD per percentage point")
     assert worth(-3e6, SHARE) == "-30,000 USD/percentage point" and of_limit(0.4, SHARE) == "40.0%"
     assert "1M 1" not in render(plan, "table") + one_page(plan)
 
@@ -58,7 +58,7 @@ def test_more_of_a_share_is_worth_so_much_per_percentage_point(small_plan):
 @pytest.mark.parametrize(("unit", "per"), [("site", "site"), ("kind", "kind"), ("line", "line"), ("rack", "rack")])
 def test_more_of_a_count_is_worth_so_much_for_each(unit, per):
     row = {**SHARE, "unit": unit, "marginal_unit": f"USD/{unit}", "limit": 2.0, "value": 2.0}
-    assert limit_row(row)["worth, fleet held"] == f"-2,000,000 USD per {per}"
+    assert limit_row(row)["worth_fleet_held"] == f"-2,000,000 USD per {per}"
 
 
 def test_windows_of_a_spec_without_phases_are_dates(windowed):

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from planner.messages import DEFAULT, Message
+from planner.messages import Message, say
 from planner.plan import Plan
 from planner.plan.rows.workloads import Workload
 
 NAMED_SHARE = 0.05  # share of a run's time or of an iteration, from which on a loss is named
 
 
-def question(language: str = DEFAULT) -> str:
+def question() -> str:
     """Write what the sentences answer."""
-    return Message.of("losses.question").text(language)
+    return say("losses.question")
 
 
-def clauses(plan: Plan, language: str = DEFAULT) -> list[str]:
+def clauses(plan: Plan) -> list[str]:
     """Name each cause that takes more than a twentieth of a job's time or of its iteration, the largest first."""
     found = sorted(
         chain.from_iterable(_of_workload(row) for row in plan.document["workloads"]), key=lambda item: -item[0]
     )
-    return [message.text(language) for _, message in found]
+    return [message.text() for _, message in found]
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, str]]]]:

@@ -7,8 +7,9 @@ import copy
 import pytest
 
 import planner
-from planner.report.losses import NAMED_SHARE, clauses, question
+from planner.messages import translated
 from planner.report.page import one_page
+from planner.report.why.losses import NAMED_SHARE, clauses, question
 from planner.verify.plan import verify_plan
 
 LLAMA3 = {
@@ -52,7 +53,7 @@ def test_what_takes_more_than_a_twentieth_is_named(wide):
     losses = wide["workloads"][0]["points"][0]["losses"]
     assert losses["restarts"] > NAMED_SHARE > losses["checkpoints"]
     assert clauses(wide) == [f"llama3 restarts and reads checkpoints back {losses['restarts']:.1%} of its time"]
-    assert clauses(wide, "zh")[0].startswith("llama3 有")
+    assert translated(clauses(wide)[0], "zh").startswith("llama3 有")
     assert question() in one_page(wide)
 
 
