@@ -19,7 +19,7 @@ from planner.cli.streams import STANDARD_INPUT, standard_input
 from planner.errors import BrokenPlanError
 from planner.escape import terminal
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK, USAGE
-from planner.messages import Message, with_codes
+from planner.messages import DEFAULT, LANGUAGES, Message, say, with_codes
 from planner.plan import Plan, load_plan, parse_plan
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def add_plan(commands: Commands, shared: argparse.ArgumentParser) -> None:
     asked.add_argument("spec", metavar="SPEC", nargs="?", help=SPEC_HELP)
     asked.add_argument("--demo", action="store_true", help="plan a small chat service, which needs no file")
     plan.add_argument("--full", action="store_true", help="print every table instead of one page")
+    plan.add_argument("--language", choices=LANGUAGES, default=DEFAULT, help=say("page.language"))
     add_solver_options(plan)
     plan.set_defaults(run=_plan, folder_formats=("csv",))
 
@@ -45,6 +46,7 @@ def add_show(commands: Commands, shared: argparse.ArgumentParser) -> None:
     show = commands.add_parser("show", parents=[shared], help="print a stored plan again, in any format of `plan`")
     show.add_argument("plan", metavar="PLAN", help=f'{PLAN_HELP}, or "-" for standard input')
     show.add_argument("--full", action="store_true", help="print every table instead of one page")
+    show.add_argument("--language", choices=LANGUAGES, default=DEFAULT, help=say("page.language"))
     show.set_defaults(run=_show, folder_formats=("csv",))
 
 
@@ -115,9 +117,13 @@ def _print_plan(arguments: argparse.Namespace, plan: Plan) -> None:
     from planner.report.report import render
 
     paged = arguments.format == "table" and not arguments.full
-    write = {"table": lambda: one_page(plan, *terminal_page(arguments)), HTML: lambda: html_page(plan)}
+    language = arguments.language
+    write = {
+        "table": lambda: one_page(plan, *terminal_page(arguments), language),
+        HTML: lambda: html_page(plan, language),
+    }
     alone = paged or arguments.format == HTML
-    emit(arguments, plan, lambda form: write[form]() if alone else render(plan, form))
+    emit(arguments, plan, lambda form: write[form]() if alone else render(plan, form, language))
 
 
 def _stored_plan(arguments: argparse.Namespace) -> Plan:

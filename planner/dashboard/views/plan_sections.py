@@ -94,7 +94,7 @@ def _downloads(shown: Shown, t: Words) -> None:
                 t(file.label), file.data, file.file, file.mime, on_click="ignore", icon=":material/download:"
             )
         for label, name, mime, write in (
-            ("download.html", "plan.html", "text/html", html.html_page),
+            ("download.html", "plan.html", "text/html", partial(html.html_page, language=t.language)),
             ("download.excel", "plan.xlsx", EXCEL, excel.workbook),
         ):
             st.download_button(  # written when it is asked for

@@ -14,7 +14,7 @@ from typing import Any
 from catalog.dates import age_months, last_month
 from catalog.units import show
 from planner.facts.offers import OLD_MONTHS
-from planner.messages import Message
+from planner.messages import listed, say
 from planner.plan import Plan
 from planner.plan.rows.framing import Provenance
 from planner.report.why.oldest import carried_by_offers
@@ -71,15 +71,13 @@ class Stale:
             "carries": f"{self.share:.1%}",
             f"at_low_{unit}": "" if self.at_low is None else round(self.at_low),
             f"at_high_{unit}": "" if self.at_high is None else round(self.at_high),
-            "note": "; ".join(
-                filter(None, [self._doubt(age), "" if self.alone else Message.of("market.together").text()])
-            ),
+            "note": listed([self._doubt(age), "" if self.alone else say("market.together")]),
         }
 
     def _doubt(self, age: int | None) -> str:
         if age is None:
-            return Message.of("market.undated").text()
-        return Message.of("market.old", age=age).text() if age > OLD_MONTHS else ""
+            return say("market.undated")
+        return say("market.old", age=age) if age > OLD_MONTHS else ""
 
 
 def stale(plan: Plan) -> list[Stale]:
