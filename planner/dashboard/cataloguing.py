@@ -13,7 +13,7 @@ from catalog.schemas import SCHEMAS
 from catalog.units import show
 from planner.dashboard import sources
 from planner.dashboard.figures import tidy
-from planner.messages import of_row
+from planner.messages import commas, of_row
 from planner.plan import Plan
 from planner.report.locale import Words
 
@@ -188,7 +188,7 @@ def compared_table(found: Mapping[str, Any], t: Words) -> list[dict[str, Any]]:
 def understood(found: Mapping[str, Any], t: Words) -> list[str]:
     """Say how each own run was read, and which points of a plan will use it."""
     runs = [
-        f"{run['id']}: {t('list.comma').join(_sentence(row, t) for row in run['understood'])}"
+        t("note_of.plain", path=run["id"], text=commas(_sentence(row, t) for row in run["understood"]))
         for run in found.get("runs", ())
     ]
     return [*runs, *(_sentence(row, t) for row in found.get("used_by", ()))]

@@ -13,6 +13,7 @@ from planner.messages import Message
 from planner.plan import Plan
 from planner.report.charts.frontier import TITLES, frontier_rows
 from planner.report.locale import Words
+from planner.report.locale.display import MILLION
 from planner.report.words import share_words
 from planner.spec.changes import MISSING, spec_changes
 
@@ -206,7 +207,9 @@ def ladder_table(found: Mapping[str, Any], t: Words) -> list[Row]:
     return [
         {
             t("column.lever"): t.phrase(row["lever"]),
-            t("column.per_million", currency=found["currency"]): row["cost_per_million_tokens"],
+            t("column.per_million", currency=found["currency"], per=t(f"per.{MILLION}")): row[
+                "cost_per_million_tokens"
+            ],
             t("column.cheaper"): row["factor"],
             t("column.from_today"): row["from_today"],
             t("column.to_target"): row["to_target"],

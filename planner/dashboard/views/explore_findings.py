@@ -27,6 +27,7 @@ from planner.escape import page
 from planner.plan import Plan
 from planner.report.charts import bars, comparison, frontier, tornado
 from planner.report.locale import Words
+from planner.report.locale.display import MILLION
 
 PERCENT = column_config.NumberColumn(format="percent")
 NUMBER = column_config.NumberColumn(format="localized")
@@ -192,7 +193,7 @@ def _ladder(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
         for row in found["rungs"]
         if row["cost_per_million_tokens"] is not None
     }
-    title = t("column.per_million", currency=found["currency"])
+    title = t("column.per_million", currency=found["currency"], per=t(f"per.{MILLION}"))
     if costs:
         st.altair_chart(bars.bar_chart(costs, title, t("column.lever"), bars.NUMBER, t), width="stretch")
     if found["target_per_million_tokens"] is not None:

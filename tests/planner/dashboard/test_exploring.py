@@ -163,3 +163,17 @@ def test_an_alternative_opens_under_a_name_of_its_own():
     assert named["name"] == named["spec"]["name"] == "Tiny: rented only" and verify_plan(named) == []
     other = Plan({**plan.document, "spec": {**plan["spec"], "horizon": {"years": 2}, "sites": []}})
     assert digest(exploring.opened(Scenario.of_upload(TINY), other)[0].document()) == digest(other["spec"])
+
+
+def test_the_table_of_a_ladder_states_what_its_price_is_of():
+    """A rung at 0.5 USD for a million tokens, twice as cheap as the one before."""
+    rung = {
+        "lever": "cheaper",
+        "cost_per_million_tokens": 0.5,
+        "factor": 2.0,
+        "from_today": 2.0,
+        "to_target": None,
+        "gap": 0.0,
+    }
+    (row,) = exploring.ladder_table({"rungs": [rung], "currency": "USD"}, Words())
+    assert row["Levelised USD/M tokens"] == 0.5

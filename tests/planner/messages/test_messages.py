@@ -73,6 +73,24 @@ def test_every_code_in_the_source_has_a_text(trees):
     assert not [start for start in starts if not any(code.startswith(start) for code in texts(DEFAULT))]
 
 
+def test_every_call_hands_over_the_arguments_that_its_text_needs(trees):
+    """Calls that name their code and every argument; one with `**` may hand over any."""
+    says = ("Message.of", "Wrong", "say", "t")
+    wrong, checked = [], 0
+    for path, tree in zip(SOURCES, trees, strict=True):
+        for call in ast.walk(tree):
+            if not (isinstance(call, ast.Call) and call.args and ast.unparse(call.func) in says):
+                continue
+            given = {keyword.arg for keyword in call.keywords}
+            code = call.args[0]
+            either = [code.body, code.orelse] if isinstance(code, ast.IfExp) else [code]
+            named = [part.value for part in either if isinstance(part, ast.Constant) and part.value in texts(DEFAULT)]
+            for each in named if None not in given else ():
+                checked += 1
+                wrong += [(path.name, call.lineno, each)] if places(texts(DEFAULT)[each]) - given else []
+    assert checked > 1500 and not wrong
+
+
 def test_every_text_is_used(trees):
     """A code stands in the source as a whole, without its last word, or by the part that is put together there."""
     topics = tuple({code.partition(".")[0] + "." for code in texts(DEFAULT)})
