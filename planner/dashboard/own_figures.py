@@ -16,14 +16,14 @@ from catalog.schemas import SCHEMAS
 from planner.dashboard import sources
 from planner.dashboard.state.scenario import Scenario
 from planner.errors import Issue, SpecError
-from planner.messages import Message
+from planner.messages import Message, Said, say
 from planner.resolve.overrides import STATED_INSTEAD
 from planner.spec.document import read_document
 from planner.spec.model import PlanSpec
 
 Edits = dict[str, Any]
 CATALOG, OVERRIDES = "catalog", "overrides"
-IDLE = "so it would change nothing"  # in the message of a figure that a spec does not read
+IDLE = "resolve.figure_unread"  # code of the problem of a figure that a spec does not read
 BLOCKS: tuple[str, ...] = get_args(get_args(PlanSpec.model_fields[CATALOG].annotation)[0])
 """Kinds of records that the block `catalog` of a spec may hold."""
 _ARCHITECTURES, _CONFIG = "architectures", ".config.json"
@@ -86,7 +86,8 @@ def taken(scenario: Scenario, edits: Edits) -> tuple[Scenario, list[str]]:
 
 def _is_idle(problem: Issue) -> bool:
     """Tell whether a problem is that of an override that no part of a spec reads."""
-    return IDLE in problem.message or problem.message in STATED_INSTEAD.values()
+    told = problem.message
+    return isinstance(told, Said) and (told.message.code == IDLE or told in STATED_INSTEAD.values())
 
 
 def _is_record(entry: Any) -> bool:
@@ -109,9 +110,8 @@ def _note(entry: Mapping[str, Any], file: str, titles: Mapping[str, str]) -> str
     stated = entry.get("source")
     ids = [stated] if isinstance(stated, str) else list(stated) if isinstance(stated, list) else []
     origins = [titles.get(str(each), str(each)) for each in ids]
-    return (
-        "; ".join(dict.fromkeys(text for text in (str(entry.get("note", "")), *origins) if text))
-        or f"own figure ({file})"
+    return "; ".join(dict.fromkeys(text for text in (str(entry.get("note", "")), *origins) if text)) or str(
+        say("own.figure", file=file)
     )
 
 
@@ -141,7 +141,7 @@ def _override(
         }
         overrides[f"{kind}/{known}/{key}"] = {**found, "note": _note(entry, file, titles)}
     for key, text in (record.get("text") or {}).items():
-        overrides[f"{kind}/{known}/{key}"] = {"value": text, "note": f"own figure ({file})"}
+        overrides[f"{kind}/{known}/{key}"] = {"value": text, "note": str(say("own.figure", file=file))}
     return problems
 
 

@@ -32,7 +32,7 @@ def fleet_row(plan: Plan, row: FleetRow) -> Row:
 
 
 def count_words(row: FleetRow) -> int | str:
-    """Write how many systems of a row are had: one number, or the range of those that run where they are paid for by the hour."""
+    """Write how many systems of a row are had: one number, or the range over the hours where systems are paid for by the hour."""
     hours = row.get("running") or [row["count"]]
     if min(hours) == max(hours):
         return row["count"]
@@ -61,7 +61,7 @@ def fabric_row(row: Fabric) -> Row:
 
 
 def point_rows(plan: Plan) -> list[Row]:
-    """Format the points of all workloads; those that differ only in the origins they serve share a row, their replicas added up."""
+    """Format the points of all workloads; points that differ only in the origins they serve share a row, with their replicas added up."""
     rows: dict[tuple[Any, ...], Row] = {}
     replicas: dict[tuple[Any, ...], float] = {}
     for workload in plan.document["workloads"]:
@@ -177,7 +177,7 @@ def owned_sections(plan: Plan) -> list[tuple[str, list[Row]]]:
 
 
 def becomes(plan: Plan) -> list[tuple[str, str]]:
-    """Say of each entry what stands where, and what becomes of it."""
+    """Say of each entry of owned systems where the systems stand, and what becomes of them."""
     unit = plan.document["spec"].get("currency", "USD")
     told = []
     for row in plan.document.get("owned", ()):
@@ -208,7 +208,7 @@ def goes_back(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _return(plan: Plan, row: Rented) -> str:
-    """Say what becomes of the systems of an entry: first those that go back early."""
+    """Say what becomes of the systems of an entry, the early returns first."""
     unit, end = plan.document["spec"].get("currency", "USD"), window_dates(plan)[-1].isoformat()
     count, until, parts = f"{row['count']:,}", row["until"], []
     for back in row["given_back"]:

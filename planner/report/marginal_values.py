@@ -23,7 +23,7 @@ class ValuedLimit:
 
     row: Limit
     words: str
-    """One practical unit more of it, such as "The next MW of power in us-texas"."""
+    """One practical unit more of the limit, such as "The next MW of power in us-texas"."""
     free: float
     """Gain of the objective where systems may be added [as the objective]."""
     fixed: float

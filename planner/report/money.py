@@ -108,5 +108,6 @@ def costs(plan: Plan) -> Block:
 
 
 def currency_of(plan: Plan) -> str:
+    """Return the currency of a plan's amounts."""
     currency: str = plan.document["spec"].get("currency", "USD")
     return currency

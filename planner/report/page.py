@@ -289,7 +289,7 @@ def _paths(plan: Plan) -> Block:
 
 
 def _others(rows: Sequence[tuple[Deployment, list[float]]]) -> str:
-    """Name further deployments with their shares of the work of their workloads; those that share a site and systems together."""
+    """Name further deployments with their shares of the work of their workloads; deployments of one site and the same systems are added up."""
     shares: dict[tuple[str, str, str], float] = defaultdict(float)
     for (workload, site, systems, _), (share, *_) in rows:
         shares[workload, site, systems] += share

@@ -119,7 +119,7 @@ def sure_clauses(plan: Plan) -> list[str]:
 
 
 def sure_words(plan: Plan) -> str:
-    """Say it in a sentence; empty where the plan does not say, or as a robust plan says it elsewhere."""
+    """Say how sure a plan is in one sentence; empty where the plan does not say, or is robust and states its promise elsewhere."""
     found = sure_clauses(plan) if plan.document.get("confidence") else []
     found += [words for words in [chosen_words(plan)] if words and found]
     return say("list.colon", question=QUESTION, clauses=stopped(listed(found))) if found else ""

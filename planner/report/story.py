@@ -115,7 +115,7 @@ def _power_limits(site: str) -> tuple[str, str]:
 
 
 def _cheapest(index: PlanIndex) -> tuple[str, float] | None:
-    """Return the site with the cheapest electricity of those with systems of their own, and the highest price among them [1/J]; None for a single site."""
+    """Return, among sites with owned systems, the one with the cheapest electricity and the highest price [1/J]; None for a single site."""
     paid = {
         site: price for site, price in index.paid.items() if any(row["own_power_w"] for row in index.schedule[site])
     }

@@ -14,7 +14,7 @@ NAMED_SHARE = 0.005  # share of a workload: smaller shares are left out
 
 
 def sentences(index: PlanIndex) -> Iterator[str]:
-    """Explain each site with a fleet, and name those that stay empty."""
+    """Explain each site with a fleet, and name the sites that stay empty."""
     served = _served(index)
     for site in index.sites:
         parts = [say("site_told.serves", shares=_shares(served[site]))] if served[site] else []
