@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.cli.helps import helped
 from planner.cli.options import (
     add_common_options,
     add_solver_options,
@@ -27,23 +28,21 @@ if TYPE_CHECKING:
 
 def add_batch(commands: Commands) -> None:
     """Add the command `batch`."""
-    batch = commands.add_parser("batch", help="answer many specs, one JSON object per line in and out")
+    batch = commands.add_parser("batch", help=helped("help.batch"))
     batch.add_argument(
         "specs",
         metavar="SPECS",
-        help='file with a spec per line, each with an optional "id", or "-" for standard input',
+        help=helped("help.batch_specs"),
     )
-    batch.add_argument("--jobs", type=positive_count, default=1, metavar="N", help="worker processes (default: 1)")
+    batch.add_argument("--jobs", type=positive_count, default=1, metavar="N", help=helped("help.batch_jobs"))
     batch.add_argument(
         "--output",
         metavar="FILE",
         default="-",
-        help="file to append each answer to as soon as it is finished (default: standard output)",
+        help=helped("help.batch_output"),
     )
-    batch.add_argument(
-        "--resume", action="store_true", help="continue FILE: skip what it holds already, answer again what has changed"
-    )
-    batch.add_argument("--format", choices=("json",), default="json", help="answers are lines of JSON")
+    batch.add_argument("--resume", action="store_true", help=helped("help.batch_resume"))
+    batch.add_argument("--format", choices=("json",), default="json", help=helped("help.batch_format"))
     add_common_options(batch)
     add_solver_options(batch)
     batch.set_defaults(run=_batch)

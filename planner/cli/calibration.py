@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.cli.helps import helped
 from planner.cli.options import add_cells, add_common_options, cells_of, load_catalog
 from planner.cli.output import as_json, rows_as, write_out
 from planner.cli.streams import print_out
@@ -25,8 +26,6 @@ MOST_RUNS = 20  # that are listed; --rows and JSON have all
 FILL = (
     "--set COLUMN=VALUE fills what the file does not say, such as --set chip=H100 --set n_chips=8 --set model=Qwen3-32B"
 )
-PROBE_HELP = "; or what `flopwatt probe` wrote, which moves rates of its chip"
-FILE_HELP = "measurements of training or of serving, one row per run"
 
 
 def add_validate(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -34,16 +33,15 @@ def add_validate(commands: Commands, shared: argparse.ArgumentParser) -> None:
     validate = commands.add_parser(
         "validate",
         parents=[shared],
-        help="score the models on measurements",
-        description="Score the models on measurements of training or of serving runs; the columns of the file tell which. "
-        "Serving rows of grade C or D are predicted but summed up apart; a row without a grade counts.",
+        help=helped("help.validate"),
+        description=helped("help.validate_description"),
     )
-    validate.add_argument("file", metavar="FILE.csv", help=FILE_HELP)
-    validate.add_argument("--rows", metavar="FILE.csv", help="write measured, predicted, low, high of every row there")
+    validate.add_argument("file", metavar="FILE.csv", help=helped("help.measured_file"))
+    validate.add_argument("--rows", metavar="FILE.csv", help=helped("help.validate_rows"))
     validate.add_argument(
         "--leave-out",
         choices=LEAVE_OUT,
-        help="predict each row by constants fitted without its own group (takes minutes)",
+        help=helped("help.validate_leave_out"),
     )
     add_cells(validate)
     _add_folder(validate)
@@ -52,31 +50,24 @@ def add_validate(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def add_calibrate(commands: Commands) -> None:
     """Add the command `calibrate`."""
-    calibrate = commands.add_parser("calibrate", help="fit the shared constants to your own measurements")
+    calibrate = commands.add_parser("calibrate", help=helped("help.calibrate"))
     calibrate.add_argument(
         "file",
         metavar="FILE",
         nargs="+",
-        help=f"{FILE_HELP}, as CSV or as JSON of `vllm bench serve`, SGLang's `bench_serving`, AIPerf, GuideLLM or inference-perf, or as a log of Megatron-LM or torchtitan; a handful of runs is enough"
-        + PROBE_HELP,
+        help=helped("help.calibrate_file"),
     )
     add_cells(calibrate)
-    calibrate.add_argument(
-        "--output", metavar="DIR", required=True, help="folder for the overlay, to be named with --catalog"
-    )
-    calibrate.add_argument(
-        "--format", choices=FORMATS, default="table", help="how the answer is printed (default: table)"
-    )
-    calibrate.add_argument(
-        "--full", action="store_true", help="print the fitted constants as well, the largest change first"
-    )
+    calibrate.add_argument("--output", metavar="DIR", required=True, help=helped("help.calibrate_output"))
+    calibrate.add_argument("--format", choices=FORMATS, default="table", help=helped("help.answer_format"))
+    calibrate.add_argument("--full", action="store_true", help=helped("help.calibrate_full"))
     _add_folder(calibrate)
     add_common_options(calibrate)
     calibrate.set_defaults(run=_calibrate, output_is_folder=True)
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--measurements", metavar="DIR", help="folder of FILE.csv, if it is not in the current one")
+    parser.add_argument("--measurements", metavar="DIR", help=helped("help.measurements_folder"))
 
 
 def _validate(arguments: argparse.Namespace) -> int:

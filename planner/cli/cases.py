@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from planner.cli.helps import helped
 from planner.cli.options import add_limit_options, case_document, overlay_folders, search_limits
 from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
 from planner.escape import markdown, terminal
@@ -22,24 +23,18 @@ def add_layouts(commands: Commands, shared: argparse.ArgumentParser) -> None:
     layouts = commands.add_parser(
         "layouts",
         parents=[shared],
-        help="rank the parallel layouts of one training case, or the splits of one of reinforcement learning, fastest first",
+        help=helped("help.layouts"),
     )
-    layouts.add_argument(
-        "case", metavar="CASE", help='JSON file with workload, system, chips and fabric, or "-" for standard input'
-    )
-    layouts.add_argument("--best", type=int, default=10, metavar="N", help="how many layouts to print (default: 10)")
+    layouts.add_argument("case", metavar="CASE", help=helped("help.layouts_case"))
+    layouts.add_argument("--best", type=int, default=10, metavar="N", help=helped("help.layouts_best"))
     add_limit_options(layouts)
     layouts.set_defaults(run=_layouts)
 
 
 def add_estimate(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `estimate`."""
-    estimate = commands.add_parser(
-        "estimate", parents=[shared], help="evaluate one case: times, rates, memory, and where the time goes"
-    )
-    estimate.add_argument(
-        "case", metavar="CASE", help='JSON file with workload, system and chips, or "-" for standard input'
-    )
+    estimate = commands.add_parser("estimate", parents=[shared], help=helped("help.estimate"))
+    estimate.add_argument("case", metavar="CASE", help=helped("help.estimate_case"))
     add_limit_options(estimate)
     estimate.set_defaults(run=_estimate)
 

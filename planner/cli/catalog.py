@@ -14,6 +14,7 @@ from catalog.price_check import UNSTATED, price_faults
 from catalog.records import Record
 from catalog.schemas import SCHEMAS
 from catalog.units import show
+from planner.cli.helps import helped
 from planner.cli.options import load_catalog
 from planner.cli.output import rows_as, write_out
 from planner.cli.prices import add_refresh
@@ -30,24 +31,22 @@ if TYPE_CHECKING:
 
 def add_catalog(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the commands `catalog list`, `catalog show`, `catalog check` and `catalog refresh`."""
-    catalog = commands.add_parser("catalog", help="look up the records of the catalog").add_subparsers(
+    catalog = commands.add_parser("catalog", help=helped("help.catalog")).add_subparsers(
         metavar="list|show|check|refresh", required=True
     )
-    listing = catalog.add_parser("list", parents=[shared], help="list the kinds of record, or the names of one kind")
-    listing.add_argument(
-        "kind", nargs="?", help="chips, systems, fabrics, architectures, regions, tariffs, offers, ..."
-    )
+    listing = catalog.add_parser("list", parents=[shared], help=helped("help.catalog_list"))
+    listing.add_argument("kind", nargs="?", help=helped("help.catalog_list_kind"))
     listing.set_defaults(run=_list, without_arrays=True)
-    showing = catalog.add_parser("show", parents=[shared], help="show one record with every figure and its source")
-    showing.add_argument("name", help="name or alias of a record, or KIND/NAME")
+    showing = catalog.add_parser("show", parents=[shared], help=helped("help.catalog_show"))
+    showing.add_argument("name", help=helped("help.catalog_show_name"))
     showing.set_defaults(run=_show, without_arrays=True)
     checking = catalog.add_parser(
         "check",
         parents=[shared],
-        help="hold the parameters of architectures, or the prices of offers, against published ones",
+        help=helped("help.catalog_check"),
     )
     kinds = ["architectures", "prices"]
-    checking.add_argument("kind", nargs="?", default=kinds[0], choices=kinds, help="architectures (default) or prices")
+    checking.add_argument("kind", nargs="?", default=kinds[0], choices=kinds, help=helped("help.catalog_check_kind"))
     checking.set_defaults(run=_check)
     add_refresh(catalog, shared)
 

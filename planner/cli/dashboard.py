@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from planner.cli.helps import helped
 from planner.exit_codes import OK, USAGE
 from planner.messages import Message
 
@@ -18,23 +19,23 @@ MOST_PORT = 65535
 
 def add_dashboard(commands: Commands) -> None:
     """Add the command `dashboard`."""
-    dashboard = commands.add_parser("dashboard", help="open the dashboard in a browser (needs Streamlit)")
+    dashboard = commands.add_parser("dashboard", help=helped("help.dashboard"))
     dashboard.add_argument(
         "--server.port",
         dest="port",
         type=_port,
         metavar="PORT",
-        help="port to listen on (default: 8501 or the next free one)",
+        help=helped("help.dashboard_port"),
     )
     dashboard.add_argument(
         "--server.address",
         dest="address",
         metavar="HOST",
         default="localhost",
-        help="address to listen on (default: %(default)s)",
+        help=helped("help.dashboard_address", host="localhost"),
     )
     dashboard.add_argument(
-        "--server.headless", dest="headless", choices=("true", "false"), help="true: open no browser"
+        "--server.headless", dest="headless", choices=("true", "false"), help=helped("help.dashboard_headless")
     )
     dashboard.set_defaults(run=_dashboard)
 

@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from planner.cli.helps import helped
 from planner.cli.options import add_limit_options, case_document, hourly_folders, overlay_folders, search_limits
 from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
 from planner.errors import LimitReached
 from planner.escape import markdown, terminal
 from planner.exit_codes import INFEASIBLE, LIMIT, OK
 from planner.messages import Message
-
-BEST_HELP = "how many single changes of each chip to print (default: 5)"
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -36,10 +35,10 @@ class DesignCommand:
 def add_designs(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add each command of `DESIGNS`."""
     for design in DESIGNS:
-        parser = commands.add_parser(design.name, parents=[shared], help=design.help)
-        parser.add_argument(design.argument, metavar=design.metavar, help=design.argument_help)
+        parser = commands.add_parser(design.name, parents=[shared], help=helped(design.help))
+        parser.add_argument(design.argument, metavar=design.metavar, help=helped(design.argument_help))
         if design.name == "codesign":
-            parser.add_argument("--best", type=int, default=5, metavar="N", help=BEST_HELP)
+            parser.add_argument("--best", type=int, default=5, metavar="N", help=helped("help.codesign_best"))
         add_limit_options(parser)
         parser.set_defaults(run=design.run)
 
@@ -151,34 +150,34 @@ def _write(
 DESIGNS = (
     DesignCommand(
         "characterise",
-        "what workloads ask of any chip (bandwidth, intensity, collectives, memory), and which systems can carry them; of a spec, what they do per price, cost and watt",
+        "help.characterise",
         "document",
         "CASE|SPEC",
-        'JSON file of a case or a spec, or "-" for standard input',
+        "help.characterise_file",
         _characterise,
     ),
     DesignCommand(
         "codesign",
-        "compare variants of an architecture on several chips: attention, precision, experts and width",
+        "help.codesign",
         "case",
         "CASE",
-        'serving case with a block "codesign", or "-" for standard input',
+        "help.codesign_file",
         _codesign,
     ),
     DesignCommand(
         "kv-tiers",
-        "choose the sizes of the tiers of KV cache of a serving case (HBM, host, pooled memory, disks, store) at least cost",
+        "help.kv_tiers",
         "case",
         "CASE",
-        'serving case with a block "kv_tiers", or "-" for standard input',
+        "help.kv_tiers_file",
         _kv_tiers,
     ),
     DesignCommand(
         "edge",
-        "place the tasks of fleets of devices: on the device, near it or in a centre, at least cost within their deadlines",
+        "help.edge",
         "spec",
         "SPEC",
-        'JSON file with fleets, tiers and tasks, or "-" for standard input',
+        "help.edge_file",
         _edge,
     ),
 )

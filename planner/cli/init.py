@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from planner.cli.helps import helped
 from planner.cli.options import (
     add_cells,
     add_common_options,
@@ -27,43 +28,39 @@ if TYPE_CHECKING:
 
 def add_init(commands: Commands) -> None:
     """Add the command `init`."""
-    init = commands.add_parser("init", help="draft a spec from what you have, with every guess marked")
+    init = commands.add_parser("init", help=helped("help.init"))
     init.add_argument(
         "--model",
         metavar="hf:ORG/NAME",
-        help="model: of the catalog, else of the hub's cache on this disk, else asked from the hub once",
+        help=helped("help.init_model"),
     )
-    init.add_argument("--config", metavar="FILE", help="config.json of a model, as the Hugging Face hub has it")
-    init.add_argument(
-        "--vllm", metavar="COMMAND", help='how vLLM is launched, such as "vllm serve ORG/NAME -tp 8", or its YAML file'
-    )
-    init.add_argument("--sglang", metavar="COMMAND", help="how SGLang's server is launched, or its YAML file")
-    init.add_argument("--trtllm", metavar="COMMAND", help="how `trtllm-serve` is launched, or its YAML file")
-    init.add_argument(
-        "--trace", metavar="FILE", help="requests: Azure, Mooncake or BurstGPT, or a JSON list of [input, output]"
-    )
+    init.add_argument("--config", metavar="FILE", help=helped("help.init_config"))
+    init.add_argument("--vllm", metavar="COMMAND", help=helped("help.init_vllm"))
+    init.add_argument("--sglang", metavar="COMMAND", help=helped("help.init_sglang"))
+    init.add_argument("--trtllm", metavar="COMMAND", help=helped("help.init_trtllm"))
+    init.add_argument("--trace", metavar="FILE", help=helped("help.init_trace"))
     init.add_argument(
         "--log",
         metavar="FILE",
-        help="benchmark: vllm bench serve, SGLang's bench_serving, AIPerf, GuideLLM or inference-perf, as JSON",
+        help=helped("help.init_log"),
     )
     add_cells(init)
     init.add_argument(
         "--fleet",
         metavar="FILE",
-        help="systems: kubectl get nodes -o json, sinfo, or an inventory in CSV; or prices of instances",
+        help=helped("help.init_fleet"),
     )
     init.add_argument(
         "--users",
         metavar="N",
         type=positive_users,
-        help="number of users; how many are at work at once and what each asks are guesses",
+        help=helped("help.init_users"),
     )
-    init.add_argument("--rate", metavar="R", type=float, help=Message.of("cli.init_rate").text())
-    init.add_argument("--lengths", metavar="INPUT,OUTPUT", help=Message.of("cli.init_lengths").text())
-    init.add_argument("--systems", metavar="NAME,…", help=Message.of("cli.init_systems").text())
-    init.add_argument("--region", metavar="NAME", help="region of the catalog where users and sites are")
-    init.add_argument("--output", metavar="FILE", help="write the spec there instead of standard output")
+    init.add_argument("--rate", metavar="R", type=float, help=helped("cli.init_rate"))
+    init.add_argument("--lengths", metavar="INPUT,OUTPUT", help=helped("cli.init_lengths"))
+    init.add_argument("--systems", metavar="NAME,…", help=helped("cli.init_systems"))
+    init.add_argument("--region", metavar="NAME", help=helped("help.init_region"))
+    init.add_argument("--output", metavar="FILE", help=helped("help.init_output"))
     add_common_options(init)
     init.set_defaults(run=_init, format="json")
 

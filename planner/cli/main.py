@@ -19,6 +19,7 @@ from planner.cli.cases import add_estimate, add_layouts
 from planner.cli.catalog import add_catalog
 from planner.cli.dashboard import add_dashboard
 from planner.cli.design import add_designs
+from planner.cli.helps import helped
 from planner.cli.init import add_init
 from planner.cli.measure import add_measure
 from planner.cli.options import answer_options
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands, in the order in which `flopwatt --help` lists them."""
-    parser = argparse.ArgumentParser(prog="flopwatt", description="Plan AI compute from silicon to electricity.")
+    parser = argparse.ArgumentParser(prog="flopwatt", description=helped("help.description"))
     parser.add_argument("--version", action="version", version=f"flopwatt {__version__}")
     commands, shared = parser.add_subparsers(metavar="COMMAND", required=True), answer_options()
     add_init(commands)

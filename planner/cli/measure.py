@@ -6,7 +6,8 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from planner.cli.options import PLAN_HELP, add_limit_options, overlay_folders, search_limits
+from planner.cli.helps import helped
+from planner.cli.options import add_limit_options, overlay_folders, search_limits
 from planner.exit_codes import OK
 from planner.messages import Message
 
@@ -21,14 +22,11 @@ def add_measure(commands: Commands, shared: argparse.ArgumentParser) -> None:
     measure = commands.add_parser(
         "measure",
         parents=[shared],
-        help="which measurements pay next for a plan, and how",
-        description="Rank measurements by what knowing their results is worth for the choice of a fleet, with the commands to run; "
-        "`calibrate` reads the results.",
+        help=helped("help.measure"),
+        description=helped("help.measure_description"),
     )
-    measure.add_argument("plan", metavar="PLAN", help=PLAN_HELP)
-    measure.add_argument(
-        "--budget", type=float, metavar="AMOUNT", help="most that the best set may cost, in the plan's currency"
-    )
+    measure.add_argument("plan", metavar="PLAN", help=helped("help.plan_file"))
+    measure.add_argument("--budget", type=float, metavar="AMOUNT", help=helped("help.measure_budget"))
     measure.add_argument(
         "--scenarios",
         "--worlds",
@@ -36,9 +34,9 @@ def add_measure(commands: Commands, shared: argparse.ArgumentParser) -> None:
         type=int,
         default=240,
         metavar="N",
-        help="how many scenarios to sample (default: 240)",
+        help=helped("help.scenarios", count="240"),
     )
-    measure.add_argument("--seed", type=int, default=2, help="random seed of the scenarios (default: 2)")
+    measure.add_argument("--seed", type=int, default=2, help=helped("help.scenarios_seed", count="2"))
     add_limit_options(measure)
     measure.set_defaults(run=_measure)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.cli.helps import helped
 from planner.cli.streams import standard_input
 from planner.escape import terminal
 from planner.messages import Message
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 MAX_PROCESSES = 1024
 MAX_USERS = 10**10
 TIME_LIMIT, MEMORY = "5 min", "2 GB"  # limits of commands that search without a spec's `solver` block
-SPEC_HELP = 'JSON file, or "-" for standard input'
-PLAN_HELP = "plan as `plan --format json` prints it"
 
 
 def answer_options(*more_formats: str) -> argparse.ArgumentParser:
@@ -33,12 +32,12 @@ def answer_options(*more_formats: str) -> argparse.ArgumentParser:
         "--format",
         choices=(*FORMATS, *more_formats),
         default="table",
-        help="how the answer is printed (default: table)",
+        help=helped("help.answer_format"),
     )
     shared.add_argument(
         "--output",
         metavar="FILE",
-        help="write the answer there instead of standard output; with --format csv, DIR/ gets one file per table",
+        help=helped("help.answer_output"),
     )
     add_common_options(shared)
     return shared
@@ -51,16 +50,16 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         action="append",
         default=[],
-        help="folder of JSON overlays on the catalog (may be repeated)",
+        help=helped("help.common_catalog"),
     )
     parser.add_argument(
         "--hourly",
         metavar="DIR",
         action="append",
         default=[],
-        help="folder of the hourly CSV files that a spec names (may be repeated)",
+        help=helped("help.common_hourly"),
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress on standard error")
+    parser.add_argument("-q", "--quiet", action="store_true", help=helped("help.common_quiet"))
 
 
 def add_solver_options(parser: argparse.ArgumentParser) -> None:
@@ -70,13 +69,13 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         metavar="PATH=VALUE",
         action="append",
         default=[],
-        help='change one value of the spec, such as limits.budget="420M CNY" (may be repeated)',
+        help=helped("help.solver_set"),
     )
-    parser.add_argument("--gap", type=float, help="stop at this gap, a fraction such as 0.001")
-    parser.add_argument("--time-limit", metavar="TIME", help='most time for a plan by the wall clock, such as "60 s"')
-    parser.add_argument("--memory", metavar="SIZE", help='most memory for a plan, such as "2 GB" (default)')
-    parser.add_argument("--solver", choices=("highs", "pulp"), help="solver backend (default: highs)")
-    parser.add_argument("--seed", type=int, help="random seed of the solver")
+    parser.add_argument("--gap", type=float, help=helped("help.solver_gap"))
+    parser.add_argument("--time-limit", metavar="TIME", help=helped("help.solver_time"))
+    parser.add_argument("--memory", metavar="SIZE", help=helped("help.solver_memory"))
+    parser.add_argument("--solver", choices=("highs", "pulp"), help=helped("help.solver_backend"))
+    parser.add_argument("--seed", type=int, help=helped("help.solver_seed"))
 
 
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
@@ -85,11 +84,9 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
         "--time-limit",
         metavar="TIME",
         default=TIME_LIMIT,
-        help=f'most time by the wall clock; what was not tried by then is said (default: "{TIME_LIMIT}")',
+        help=helped("help.limit_time", time=TIME_LIMIT),
     )
-    parser.add_argument(
-        "--memory", metavar="SIZE", default=MEMORY, help=f'most memory of the process (default: "{MEMORY}")'
-    )
+    parser.add_argument("--memory", metavar="SIZE", default=MEMORY, help=helped("help.limit_memory", size=MEMORY))
 
 
 def search_limits(arguments: argparse.Namespace) -> SearchLimits:
@@ -223,7 +220,7 @@ def add_cells(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN=VALUE",
         action="append",
         default=[],
-        help="a cell of all rows that have none, such as chip=H100 or n_chips=8, which benchmarks do not write (may be repeated)",
+        help=helped("help.cells_set"),
     )
 
 

@@ -6,9 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from planner.cli.helps import helped
 from planner.cli.options import (
-    PLAN_HELP,
-    SPEC_HELP,
     add_solver_options,
     overlay_folders,
     progress_printer,
@@ -31,43 +30,43 @@ HTML = "html"  # format of the commands `plan` and `show` alone
 
 def add_plan(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `plan`."""
-    plan = commands.add_parser("plan", parents=[shared], help="answer a spec with a plan")
+    plan = commands.add_parser("plan", parents=[shared], help=helped("help.plan"))
     asked = plan.add_mutually_exclusive_group(required=True)
-    asked.add_argument("spec", metavar="SPEC", nargs="?", help=SPEC_HELP)
-    asked.add_argument("--demo", action="store_true", help="plan a small chat service, which needs no file")
-    plan.add_argument("--full", action="store_true", help="print every table instead of one page")
-    plan.add_argument("--language", choices=LANGUAGES, default=DEFAULT, help=say("page.language"))
+    asked.add_argument("spec", metavar="SPEC", nargs="?", help=helped("help.spec"))
+    asked.add_argument("--demo", action="store_true", help=helped("help.plan_demo"))
+    plan.add_argument("--full", action="store_true", help=helped("help.plan_full"))
+    plan.add_argument("--language", choices=LANGUAGES, default=DEFAULT, help=helped("page.language"))
     add_solver_options(plan)
     plan.set_defaults(run=_plan, folder_formats=("csv",))
 
 
 def add_show(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `show`."""
-    show = commands.add_parser("show", parents=[shared], help="print a stored plan again, in any format of `plan`")
-    show.add_argument("plan", metavar="PLAN", help=f'{PLAN_HELP}, or "-" for standard input')
-    show.add_argument("--full", action="store_true", help="print every table instead of one page")
-    show.add_argument("--language", choices=LANGUAGES, default=DEFAULT, help=say("page.language"))
+    show = commands.add_parser("show", parents=[shared], help=helped("help.show"))
+    show.add_argument("plan", metavar="PLAN", help=helped("help.show_plan", plan=helped("help.plan_file")))
+    show.add_argument("--full", action="store_true", help=helped("help.plan_full"))
+    show.add_argument("--language", choices=LANGUAGES, default=DEFAULT, help=helped("page.language"))
     show.set_defaults(run=_show, folder_formats=("csv",))
 
 
 def add_check(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `check`."""
-    check = commands.add_parser("check", parents=[shared], help="check a spec without solving it")
-    check.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
+    check = commands.add_parser("check", parents=[shared], help=helped("help.check"))
+    check.add_argument("spec", metavar="SPEC", help=helped("help.spec"))
     check.add_argument(
         "--set",
         metavar="PATH=VALUE",
         action="append",
         default=[],
-        help="change one value of the spec (may be repeated)",
+        help=helped("help.check_set"),
     )
     check.set_defaults(run=_check)
 
 
 def add_verify(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `verify`."""
-    verify = commands.add_parser("verify", parents=[shared], help="verify a plan independently of the solver")
-    verify.add_argument("plan", metavar="PLAN", help=f'{PLAN_HELP}, or "-" for standard input')
+    verify = commands.add_parser("verify", parents=[shared], help=helped("help.verify"))
+    verify.add_argument("plan", metavar="PLAN", help=helped("help.verify_plan", plan=helped("help.plan_file")))
     verify.set_defaults(run=_verify)
 
 

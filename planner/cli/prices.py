@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.options import PLAN_HELP, load_catalog
+from planner.cli.helps import helped
+from planner.cli.options import load_catalog
 from planner.cli.output import rows_as, write_out
 from planner.cli.streams import print_out
 from planner.errors import Issue, SpecError
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
 def add_refresh(catalog: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `catalog refresh`."""
-    refresh = catalog.add_parser("refresh", parents=[shared], help=Message.of("cli.refresh").text())
-    refresh.add_argument("files", metavar="FILE", nargs="+", help=Message.of("cli.refresh_files").text())
-    refresh.add_argument("--cloud", metavar="NAME", default="", help=Message.of("cli.refresh_cloud").text())
-    refresh.add_argument("--date", metavar="DATE", default="", help=Message.of("cli.refresh_date").text())
+    refresh = catalog.add_parser("refresh", parents=[shared], help=helped("cli.refresh"))
+    refresh.add_argument("files", metavar="FILE", nargs="+", help=helped("cli.refresh_files"))
+    refresh.add_argument("--cloud", metavar="NAME", default="", help=helped("cli.refresh_cloud"))
+    refresh.add_argument("--date", metavar="DATE", default="", help=helped("cli.refresh_date"))
     refresh.set_defaults(run=_refresh, output_is_folder=True)
 
 
@@ -63,9 +64,9 @@ def _refresh(arguments: argparse.Namespace) -> int:
 
 def add_stale(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `stale`."""
-    stale = commands.add_parser("stale", parents=[shared], help=Message.of("cli.stale").text())
-    stale.add_argument("plan", metavar="PLAN", help=PLAN_HELP)
-    stale.add_argument("--date", metavar="DATE", default="", help=Message.of("cli.stale_date").text())
+    stale = commands.add_parser("stale", parents=[shared], help=helped("cli.stale"))
+    stale.add_argument("plan", metavar="PLAN", help=helped("help.plan_file"))
+    stale.add_argument("--date", metavar="DATE", default="", help=helped("cli.stale_date"))
     stale.set_defaults(run=_stale)
 
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.cli.helps import helped
 from planner.cli.options import add_common_options, load_catalog
 from planner.errors import words_of
 from planner.exit_codes import INVALID, OK
@@ -22,18 +23,17 @@ def add_probe(commands: Commands) -> None:
 
     probe = commands.add_parser(
         "probe",
-        help="measure the kernels of the accelerator at hand, in at most five minutes",
-        description="Measure matrix products, memory, launch, attention, power and, with several devices, collectives of the accelerator at "
-        "hand by PyTorch. The file planner/probe.py does the same alone on a server; `calibrate` reads the result.",
+        help=helped("help.probe"),
+        description=helped("help.probe_description"),
     )
-    probe.add_argument("--output", metavar="FILE.json", required=True, help="where the measurements are written")
-    probe.add_argument("--architecture", metavar="NAME", help="measure the shapes of this architecture of the catalog")
-    probe.add_argument("--tp", type=int, default=1, help="tensor parallelism by which its weights are cut (default: 1)")
-    probe.add_argument("--shapes", metavar="FILE.json", help="measure these shapes (default: a standard set)")
+    probe.add_argument("--output", metavar="FILE.json", required=True, help=helped("help.probe_output"))
+    probe.add_argument("--architecture", metavar="NAME", help=helped("help.probe_architecture"))
+    probe.add_argument("--tp", type=int, default=1, help=helped("help.probe_tp"))
+    probe.add_argument("--shapes", metavar="FILE.json", help=helped("help.probe_shapes"))
     probe.add_argument(
         "--write-shapes",
         action="store_true",
-        help="write the shapes to --output and measure nothing, for probe.py --shapes",
+        help=helped("help.probe_write_shapes"),
     )
     add_options(probe)
     add_common_options(probe)

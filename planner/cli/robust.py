@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from planner.cli.options import PLAN_HELP, add_limit_options, overlay_folders, search_limits
+from planner.cli.helps import helped
+from planner.cli.options import add_limit_options, overlay_folders, search_limits
 from planner.cli.output import as_json, rows_as, said_if_left_out, write_out
 
 if TYPE_CHECKING:
@@ -14,10 +15,8 @@ if TYPE_CHECKING:
 
 def add_robust(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `robust`."""
-    robust = commands.add_parser(
-        "robust", parents=[shared], help="share of sampled scenarios in which a plan keeps its promises"
-    )
-    robust.add_argument("plan", metavar="PLAN", help=f"{PLAN_HELP}, made to be robust or not")
+    robust = commands.add_parser("robust", parents=[shared], help=helped("help.robust"))
+    robust.add_argument("plan", metavar="PLAN", help=helped("help.robust_plan", plan=helped("help.plan_file")))
     robust.add_argument(
         "--scenarios",
         "--worlds",
@@ -25,9 +24,9 @@ def add_robust(commands: Commands, shared: argparse.ArgumentParser) -> None:
         type=int,
         default=1000,
         metavar="N",
-        help="how many scenarios to sample (default: 1000)",
+        help=helped("help.scenarios", count="1000"),
     )
-    robust.add_argument("--seed", type=int, default=1, help="random seed of the scenarios (default: 1)")
+    robust.add_argument("--seed", type=int, default=1, help=helped("help.scenarios_seed", count="1"))
     add_limit_options(robust)
     robust.set_defaults(run=_robust)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from planner.cli.helps import helped
 from planner.cli.options import add_common_options
 from planner.cli.output import write_out
 from planner.exit_codes import OK
@@ -17,22 +18,22 @@ def add_schema(commands: Commands) -> None:
     """Add the command `schema`."""
     schema = commands.add_parser(
         "schema",
-        help="print the JSON Schema of a spec, a plan, a case, a case of co-design or of KV tiers, or a question about the edge",
+        help=helped("help.schema"),
     )
     schema.add_argument(
         "of",
         nargs="?",
         choices=("spec", "plan", "case", "codesign", "kv_tiers", "edge"),
         default="spec",
-        help="what `plan` reads or prints, what `estimate` and `layouts` read, or what `codesign`, `kv-tiers` or `edge` reads (default: spec)",
+        help=helped("help.schema_of"),
     )
     schema.add_argument(
         "--format",
         choices=("json", "md"),
         default="json",
-        help="JSON Schema, or its keys as a page in Markdown (default: json)",
+        help=helped("help.schema_format"),
     )
-    schema.add_argument("--output", metavar="FILE", help="write it there instead of standard output")
+    schema.add_argument("--output", metavar="FILE", help=helped("help.schema_output"))
     add_common_options(schema)
     schema.set_defaults(run=_schema)
 

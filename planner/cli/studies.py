@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from planner.cli.helps import helped
 from planner.cli.options import (
-    PLAN_HELP,
-    SPEC_HELP,
     add_solver_options,
     amount_of,
     overlay_folders,
@@ -45,9 +44,9 @@ class StudyCommand:
 def add_studies(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command of each study, in the order of `STUDIES`."""
     for study in STUDIES:
-        parser = commands.add_parser(study.name, parents=[shared], help=study.help)
+        parser = commands.add_parser(study.name, parents=[shared], help=helped(study.help))
         if study.of_spec:
-            parser.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
+            parser.add_argument("spec", metavar="SPEC", help=helped("help.spec"))
         if study.options is not None:
             study.options(parser)
         if study.of_spec:
@@ -56,11 +55,9 @@ def add_studies(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 
 def _compare_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", metavar="PLAN", help=PLAN_HELP)
-    parser.add_argument("second", metavar="PLAN", help="the plan to compare it with")
-    parser.add_argument(
-        "further", metavar="PLAN", nargs="*", help="with three or more plans: all side by side, cost by component"
-    )
+    parser.add_argument("first", metavar="PLAN", help=helped("help.plan_file"))
+    parser.add_argument("second", metavar="PLAN", help=helped("help.compare_second"))
+    parser.add_argument("further", metavar="PLAN", nargs="*", help=helped("help.compare_further"))
 
 
 def _alternatives_options(parser: argparse.ArgumentParser) -> None:
@@ -69,12 +66,10 @@ def _alternatives_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.05,
         metavar="SHARE",
-        help="how much worse an alternative may be, as a share of the objective (default: 0.05)",
+        help=helped("help.alternatives_within"),
     )
-    parser.add_argument(
-        "--total-time", metavar="TIME", default="5 min", help='stop searching after this time (default: "5 min")'
-    )
-    parser.add_argument("--plans", metavar="DIR", help="write the plan of each alternative there")
+    parser.add_argument("--total-time", metavar="TIME", default="5 min", help=helped("help.alternatives_total_time"))
+    parser.add_argument("--plans", metavar="DIR", help=helped("help.alternatives_plans"))
 
 
 def _ladder_options(parser: argparse.ArgumentParser) -> None:
@@ -83,23 +78,19 @@ def _ladder_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME:PATH=VALUE",
         action="append",
         default=[],
-        help='what changes on the next rung, such as "cheaper systems: offers[0].price=-30%%; offers[1].price=-30%%"; may be repeated',
+        help=helped("help.ladder_lever"),
     )
-    parser.add_argument(
-        "--workload", metavar="NAME", help="the serving workload whose cost counts (default: all together)"
-    )
+    parser.add_argument("--workload", metavar="NAME", help=helped("help.ladder_workload"))
     parser.add_argument(
         "--phase",
         metavar="NAME",
-        help="the phase whose cost counts, if the spec has phases (default: the whole horizon)",
+        help=helped("help.ladder_phase"),
     )
-    parser.add_argument("--target", metavar="PRICE", help='the cost to reach, such as "0.01 CNY/1M tokens"')
+    parser.add_argument("--target", metavar="PRICE", help=helped("help.ladder_target"))
 
 
 def _urgent_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--job", metavar="FILE", required=True, help="JSON file with the job, as workloads of a spec are written"
-    )
+    parser.add_argument("--job", metavar="FILE", required=True, help=helped("help.urgent_job"))
 
 
 def _roi_options(parser: argparse.ArgumentParser) -> None:
@@ -107,23 +98,23 @@ def _roi_options(parser: argparse.ArgumentParser) -> None:
         "plan",
         metavar="PLAN",
         nargs="?",
-        help=f"{PLAN_HELP}, for its fleet; or --cost in its place",
+        help=helped("help.roi_plan", plan=helped("help.plan_file")),
     )
-    parser.add_argument("--cost", metavar="AMOUNT", help='cost of the fleet, such as "1B CNY/month"')
-    parser.add_argument("--chips", type=float, metavar="N", help="chips of the fleet, with --cost")
-    parser.add_argument("--mfu", type=float, metavar="SHARE", help="MFU of today, with --cost, such as 0.4")
+    parser.add_argument("--cost", metavar="AMOUNT", help=helped("help.roi_cost"))
+    parser.add_argument("--chips", type=float, metavar="N", help=helped("help.roi_chips"))
+    parser.add_argument("--mfu", type=float, metavar="SHARE", help=helped("help.roi_mfu"))
     parser.add_argument(
         "--gain",
         metavar="GAIN",
         action="append",
         default=[],
-        help='points of MFU such as "4 points", or more work from the same fleet such as 10%%; may be repeated (default: 1, 2, 5 and 10)',
+        help=helped("help.roi_gain"),
     )
-    parser.add_argument("--team", metavar="AMOUNT", help='cost of the team behind the gain, such as "5M CNY/month"')
+    parser.add_argument("--team", metavar="AMOUNT", help=helped("help.roi_team"))
     parser.add_argument(
         "--baseline",
         metavar="AMOUNT",
-        help='price of today\'s work at a public cloud, such as "1.2B CNY/month"',
+        help=helped("help.roi_baseline"),
     )
 
 
@@ -133,13 +124,11 @@ def _sensitivity_options(parser: argparse.ArgumentParser) -> None:
         metavar="PATH=LOW:HIGH",
         action="append",
         default=[],
-        help='a figure and its two levels, such as sites[0].power="2 MW:3 MW" or limits.budget=-10%%:+10%%; may be repeated (default: the usual prices, electricity, demands, limits and latencies)',
+        help=helped("help.sensitivity_vary"),
     )
-    parser.add_argument("--defaults", action="store_true", help="vary the usual figures as well as those of --vary")
-    parser.add_argument(
-        "--total-time", metavar="TIME", default="15 min", help='stop solving after this time (default: "15 min")'
-    )
-    parser.add_argument("--chart", metavar="FILE.svg", help="draw a tornado chart there")
+    parser.add_argument("--defaults", action="store_true", help=helped("help.sensitivity_defaults"))
+    parser.add_argument("--total-time", metavar="TIME", default="15 min", help=helped("help.sensitivity_total_time"))
+    parser.add_argument("--chart", metavar="FILE.svg", help=helped("help.sensitivity_chart"))
 
 
 def _frontier_options(parser: argparse.ArgumentParser) -> None:
@@ -147,37 +136,36 @@ def _frontier_options(parser: argparse.ArgumentParser) -> None:
         "--against",
         choices=("carbon", "latency", "throughput", "quality", "horizon", "utilisation"),
         required=True,
-        help="what to vary",
+        help=helped("help.frontier_against"),
     )
     parser.add_argument(
         "--points",
         type=int,
         default=8,
         metavar="N",
-        help="number of plans (default: 8); for quality one per score, unless the mean of a mix counts",
+        help=helped("help.frontier_points"),
     )
     parser.add_argument(
         "--span",
         metavar="LOW:HIGH",
-        help="factors on the latency limits (default: 0.5:2) or on the demand (default: 0.5:1.5); years of the horizon (default: 1:6) or "
-        "shares of the time in use (default: 0.1:1)",
+        help=helped("help.frontier_span"),
     )
     parser.add_argument(
         "--utilisation",
         type=float,
         default=1.0,
         metavar="SHARE",
-        help="share of the time in use, for --against horizon (default: 1)",
+        help=helped("help.frontier_utilisation"),
     )
     parser.add_argument(
         "--systems",
         type=int,
         default=32,
         metavar="N",
-        help="systems that the network of what is bought joins, for --against horizon and utilisation (default: 32)",
+        help=helped("help.frontier_systems"),
     )
-    parser.add_argument("--chart", metavar="FILE.svg", help="draw the frontier there")
-    parser.add_argument("--plans", metavar="DIR", help="write the plan of each point there")
+    parser.add_argument("--chart", metavar="FILE.svg", help=helped("help.frontier_chart"))
+    parser.add_argument("--plans", metavar="DIR", help=helped("help.frontier_plans"))
 
 
 def _frontier(arguments: argparse.Namespace) -> int:
@@ -383,52 +371,50 @@ def print_study(arguments: argparse.Namespace, found: Study) -> None:
 STUDIES = (
     StudyCommand(
         "compare",
-        "explain the difference of two plans, largest part of the objective first; or put several side by side",
+        "help.compare",
         _compare,
         _compare_options,
         of_spec=False,
     ),
     StudyCommand(
         "alternatives",
-        "find plans nearly as good as the best one that differ from it in kind",
+        "help.alternatives",
         _alternatives,
         _alternatives_options,
         of_spec=True,
     ),
     StudyCommand(
         "ladder",
-        "cost per million tokens after each of several levers, towards a target",
+        "help.ladder",
         _ladder,
         _ladder_options,
         of_spec=True,
     ),
     StudyCommand(
         "urgent",
-        "what an urgent job costs, and displaces, on the fleet of a plan",
+        "help.urgent",
         _urgent,
         _urgent_options,
         of_spec=True,
     ),
     StudyCommand(
         "roi",
-        "worth of a gain of utilisation (MFU) per month, against a team and a public cloud",
+        "help.roi",
         _roi,
         _roi_options,
         of_spec=False,
     ),
-    StudyCommand(
-        "sharing", "worth of one shared fleet, and of each capability that keeps it busy", _sharing, None, of_spec=True
-    ),
+    StudyCommand("sharing", "help.sharing", _sharing, None, of_spec=True),
     StudyCommand(
         "sensitivity",
-        "change of objective and fleet when one figure moves at a time",
+        "help.sensitivity",
         _sensitivity,
         _sensitivity_options,
         of_spec=True,
     ),
     StudyCommand(
         "frontier",
-        "least cost over a range of carbon, latency, throughput or quality; where buying beats renting",
+        "help.frontier",
         _frontier,
         _frontier_options,
         of_spec=True,

@@ -56,7 +56,7 @@ class Message:
     def text(self, language: str = DEFAULT) -> str:
         """Write the sentence in a language, as a text that keeps the message; its arguments that are messages too."""
         shown = {name: _shown(value, language) for name, value in self.pairs}
-        return Said(texts(language)[self.code].format(**shown), self)
+        return Said(_sentence(language, self.code).format(**shown), self)
 
     def coded(self) -> dict[str, Any]:
         """Return code and arguments as a plan stores them beside the English text; an argument that is a message is an object too."""
@@ -215,11 +215,24 @@ def translated(text: str, language: str) -> str:
 
 
 @cache
+def _sentence(language: str, code: str) -> str:
+    """Return the text of a code, from the file of its topic alone where that has it: a command that says little reads little."""
+    found = _of_file(_HOME / language / f"{code.partition('.')[0]}.json").get(code)
+    return texts(language)[code] if found is None else found
+
+
+@cache
+def _of_file(path: Path) -> dict[str, str]:
+    """Read the texts of a file; none where there is no such file."""
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+@cache
 def texts(language: str) -> dict[str, str]:
     """Read the texts of a language by code; among them the texts of the catalog."""
     found = dict(catalog_texts(language))
     for path in sorted((_HOME / language).glob("*.json")):
-        found |= json.loads(path.read_text("utf-8"))
+        found |= _of_file(path)
     return found
 
 
