@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from planner.messages import Message
+
 MAX_LINKS = 40  # as Linux follows
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
@@ -59,9 +61,9 @@ def check_writable(path: str | Path) -> None:
     if found is None:
         check_folder(Path(os.path.realpath(path)).parent, path)
     elif stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file", str(path))
+        raise IsADirectoryError(errno.EISDIR, Message.of("files.is_folder").text(), str(path))
     elif not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, "cannot be written: permission denied", str(path))
+        raise PermissionError(errno.EACCES, Message.of("files.denied").text(), str(path))
 
 
 def check_folder(folder: str | Path, named: str | Path = "") -> None:
@@ -71,9 +73,9 @@ def check_folder(folder: str | Path, named: str | Path = "") -> None:
         place = place.parent
     shown = str(named or folder)
     if not place.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, f"cannot be written: {place.name} is a file, not a folder", shown)
+        raise NotADirectoryError(errno.ENOTDIR, Message.of("files.parent_is_file", name=place.name).text(), shown)
     if not os.access(place, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, "cannot be written: permission denied in its folder", shown)
+        raise PermissionError(errno.EACCES, Message.of("files.folder_denied").text(), shown)
 
 
 def _found(path: str | Path) -> os.stat_result | None:
@@ -83,7 +85,7 @@ def _found(path: str | Path) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError:  # a NUL in the name
-        raise OSError(errno.EINVAL, "is no name of a file", str(path)) from None
+        raise OSError(errno.EINVAL, Message.of("files.no_name").text(), str(path)) from None
 
 
 def descriptor(path: str | Path) -> int | None:

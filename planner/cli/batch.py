@@ -55,7 +55,7 @@ def _batch(arguments: argparse.Namespace) -> int:
 
     to_file = arguments.output != "-"
     if arguments.resume and not to_file:
-        print("--resume needs the file to continue: --output FILE", file=sys.stderr)
+        print(Message.of("cli.resume_without_file").text(), file=sys.stderr)
         return USAGE
     settings = Settings(
         tuple(arguments.set),

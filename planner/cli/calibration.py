@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 LEAVE_OUT = ("source", "chip", "generation", "group")
 MOST_RUNS = 20  # that are listed; --rows and JSON have all
-FILL = (
-    "--set COLUMN=VALUE fills what the file does not say, such as --set chip=H100 --set n_chips=8 --set model=Qwen3-32B"
-)
 
 
 def add_validate(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -81,7 +78,10 @@ def _validate(arguments: argparse.Namespace) -> int:
     if arguments.rows:
         text = as_csv(found.score_rows()) if found.scores else ",".join(SCORE_COLUMNS) + "\n"
         write_file(arguments.rows, text)
-    reasons = "".join(f"  not predictable: {reason}: {count}\n" for reason, count in found.reasons.items())
+    reasons = "".join(
+        f"  {Message.of('cli.not_predictable', reason=reason, count=str(count)).text()}\n"
+        for reason, count in found.reasons.items()
+    )
     if arguments.format == "json":
         write_out(arguments, as_json(found.as_json()))
     else:
@@ -89,12 +89,17 @@ def _validate(arguments: argparse.Namespace) -> int:
         if arguments.format != "csv":
             understood = _escaped(arguments, listed(found.runs, MOST_RUNS)) if found.runs else ""
             ways = [Message.of("measured.ways_not_stated", count=found.open_ways).text()] if found.open_ways else []
-            head = f"{found.rows} rows, {found.predicted} predicted\n{reasons}" + "".join(f"  {w}\n" for w in ways)
+            counted = Message.of("cli.rows_predicted", rows=str(found.rows), predicted=str(found.predicted)).text()
+            head = f"{counted}\n{reasons}" + "".join(f"  {w}\n" for w in ways)
             text = "\n".join(filter(None, (understood, _notes(arguments, found.notes), head, text)))
         write_out(arguments, text)
     if found.predicted:
         return OK
-    for line in (Message.of("cli.no_row_predicted", file=str(file)).text(), *reasons.splitlines(), FILL):
+    for line in (
+        Message.of("cli.no_row_predicted", file=str(file)).text(),
+        *reasons.splitlines(),
+        Message.of("cli.set_fills").text(),
+    ):
         print(terminal(line), file=sys.stderr)
     return INVALID
 

@@ -164,7 +164,10 @@ def _figure_rows(catalog: Catalog, record: Record) -> list[dict[str, Any]]:
 
 
 def _heading(catalog: Catalog, record: Record, escaped: Callable[[str], str]) -> str:
-    lines = [f"{record.kind}/{record.name}" + ("  (announced only: nobody sells it)" if record.announced_only else "")]
+    lines = [
+        f"{record.kind}/{record.name}"
+        + (f"  {Message.of('cli.announced_only').text()}" if record.announced_only else "")
+    ]
     lines += [f"  {key}: {value}" for key, value in record.text.items() if not isinstance(value, tuple)]
     if record.kind == "architectures" and (size := _size(catalog, record)):
         lines.append(f"  {size}")

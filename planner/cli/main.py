@@ -35,6 +35,7 @@ from planner.cli.studies import add_studies
 from planner.errors import LimitReached, SpecError
 from planner.escape import terminal
 from planner.exit_codes import BROKEN_PIPE, INTERRUPTED, INVALID, LIMIT, USAGE
+from planner.messages import Message
 from planner.version import __version__
 
 
@@ -66,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(words, file=sys.stderr)
         return LIMIT if out_of_memory(error) else USAGE
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print(Message.of("cli.interrupted").text(), file=sys.stderr)
         return INTERRUPTED
 
 

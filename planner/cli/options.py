@@ -125,7 +125,7 @@ def positive_users(text: str) -> int:
     """Parse a number of users."""
     count = int(text)
     if not 1 <= count <= MAX_USERS:
-        raise argparse.ArgumentTypeError(f"expected a number of users from 1 to {MAX_USERS}")
+        raise argparse.ArgumentTypeError(Message.of("cli.users_expected", most=str(MAX_USERS)).text())
     return count
 
 

@@ -14,7 +14,7 @@ from planner.cli.options import (
     spec_document,
 )
 from planner.cli.output import as_json, emit, rows_as, terminal_page, write_out
-from planner.cli.streams import STANDARD_INPUT, standard_input
+from planner.cli.streams import standard_input
 from planner.errors import BrokenPlanError
 from planner.escape import terminal
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK, USAGE
@@ -128,7 +128,7 @@ def _print_plan(arguments: argparse.Namespace, plan: Plan) -> None:
 def _stored_plan(arguments: argparse.Namespace) -> Plan:
     """Read the plan that a command names. Raises SpecError, or OSError when the file cannot be read."""
     if arguments.plan == "-":
-        return parse_plan(standard_input().read(), STANDARD_INPUT)
+        return parse_plan(standard_input().read(), Message.of("cli.standard_input").text())
     return load_plan(arguments.plan)
 
 

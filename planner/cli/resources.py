@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from planner.messages import Message
+
 LEAST_BYTES = 300 * 10**6
 SMALL_BYTES = 2 * 10**9
 """An address space below which linear algebra gets one thread: starting several in too little of it does not end (OpenBLAS)."""
@@ -56,8 +58,9 @@ def out_of_memory(error: BaseException) -> str | None:
     ):
         return None
     limit = address_space_bytes()
-    held = f" in the {limit // 10**6} MB of its limit (ulimit -v)" if limit is not None else ""
-    return f"out of memory{held}: allow more, or ask of fewer sites, offers, workloads or hours"
+    if limit is None:
+        return Message.of("cli.out_of_memory").text()
+    return Message.of("cli.out_of_memory_limit", size=str(limit // 10**6)).text()
 
 
 def not_installed(error: BaseException) -> str | None:
@@ -65,4 +68,4 @@ def not_installed(error: BaseException) -> str | None:
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if package not in DEPENDENCIES:
         return None
-    return f'the package "{package}" is missing; install flopwatt anew with what it depends on: python -m pip install --force-reinstall flopwatt'
+    return Message.of("cli.not_installed", package=package).text()

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import BinaryIO
 
-STANDARD_OUTPUT, STANDARD_INPUT = "standard output", "standard input"
+from planner.messages import Message
 
 
 def prepare_streams() -> None:
@@ -29,7 +29,7 @@ def prepare_streams() -> None:
 def standard_input() -> BinaryIO:
     """Return standard input. Raises OSError when it is closed."""
     if sys.stdin is None:
-        raise OSError(None, "is closed", STANDARD_INPUT)
+        raise OSError(None, Message.of("cli.closed").text(), Message.of("cli.standard_input").text())
     return sys.stdin.buffer
 
 
@@ -41,13 +41,13 @@ def print_out(text: str) -> None:
         sys.stdout.flush()
     except OSError as error:
         abandon_output()
-        raise OSError(error.errno, error.strerror, STANDARD_OUTPUT) from None
+        raise OSError(error.errno, error.strerror, Message.of("cli.standard_output").text()) from None
 
 
 def check_standard_output() -> None:
     """Raise OSError when standard output is closed."""
     if sys.stdout is None:
-        raise OSError(None, "is closed", STANDARD_OUTPUT)
+        raise OSError(None, Message.of("cli.closed").text(), Message.of("cli.standard_output").text())
 
 
 def abandon_output() -> None:

@@ -217,11 +217,11 @@ def resolve_study(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     workload, block = case.workload, case.kv_tiers
     problems = []
     if not isinstance(workload, Serving):
-        problems.append(Issue("workload.kind", 'expected "serving"'))
+        problems.append(Issue("workload.kind", Message.of("resolve.serving_expected").text()))
     elif workload.cache is not None:
-        problems.append(Issue("workload.cache", "is what is chosen here; remove it"))
+        problems.append(Issue("workload.cache", Message.of("resolve.cache_chosen_here").text()))
     problems += [
-        Issue(name, "is not part of a choice of tiers; remove it")
+        Issue(name, Message.of("resolve.not_of_tiers").text())
         for name in ("pools", "power_cap", "load", "rollout_chips")
         if getattr(case, name) is not None
     ]
@@ -232,12 +232,14 @@ def resolve_study(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     plain = {name: value for name, value in document.items() if name != "kv_tiers"}
     facts = resolve_case({**plain, "workload": {**plain["workload"], "disaggregation": "never"}}, overlays)
     if case.chips != facts.system.chips:
-        raise SpecError([Issue("chips", f"tiers are those of one system; expected {facts.system.chips}")])
+        raise SpecError(
+            [Issue("chips", Message.of("resolve.tiers_of_one_system", chips=str(facts.system.chips)).text())]
+        )
     ledger = facts.ledger
     price, pue = energy_price(block.electricity, block.pue, ledger, "kv_tiers")
     per_j = converted(price, block.currency, ledger, "kv_tiers.electricity") * pue
     bought = is_purchase(block.price)
-    ledger.assume("kv_tiers.price", block.price, "", "stated in the case")
+    ledger.assume("kv_tiers.price", block.price, "", Message.of("assumed.in_case").text())
     price_of_one = offer_price(block.price, bought, facts.system.chips)
     system = converted(price_of_one, block.currency, ledger, "kv_tiers.price")
     rates = [

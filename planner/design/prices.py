@@ -8,6 +8,7 @@ from __future__ import annotations
 from catalog.units import YEAR_S
 from models.economics import annuity
 from planner.errors import Issue, SpecError
+from planner.messages import Message
 from planner.resolve.ledger import Ledger
 
 LIFE_YEARS = 5  # age at which the residual value is taken, the catalog's life of a system
@@ -18,10 +19,10 @@ def energy_price(
 ) -> tuple[tuple[float, str], float]:
     """Return (price of electricity per joule with its currency, PUE), the catalog's defaults where they are not stated."""
     if pue is None:
-        pue = ledger.default("pue_default", f"{path}.pue", "not stated")
+        pue = ledger.default("pue_default", f"{path}.pue", Message.of("assumed.not_stated").text())
     if price is None:
         figure = ledger.figure("defaults", "china_electricity_price", "value")
-        ledger.assume(f"{path}.electricity", figure.printed, figure.unit, "not stated: the mean of China")
+        ledger.assume(f"{path}.electricity", figure.printed, figure.unit, Message.of("assumed.mean_of_china").text())
         price = (figure.number, figure.unit[:3])
     return price, pue
 
@@ -30,7 +31,7 @@ def held_per_s(price: float, bought: bool, ledger: Ledger) -> float:
     """Compute the cost of holding a system per second from its purchase, or its rent per second."""
     if not bought:
         return price
-    reason = "not stated in the case"
+    reason = Message.of("assumed.not_in_case").text()
     rate = ledger.default("discount_rate", "economics.discount_rate", reason)
     life = ledger.default("system_life_s", "economics.life", reason) / YEAR_S
     left = ledger.default(f"residual_{LIFE_YEARS}y", "economics.residual", reason)
@@ -49,5 +50,5 @@ def _per_usd(code: str, ledger: Ledger, path: str) -> float:
         return 1.0
     name = f"exchange_{code.lower()}"
     if name not in ledger.catalog.names("defaults"):
-        raise SpecError([Issue(path, f'the catalog has no rate for {code}; state the price in "USD"')])
-    return ledger.default(name, f"exchange.{code}.per_usd", "the catalog's mean rate")
+        raise SpecError([Issue(path, Message.of("assumed.catalog_without_rate", code=code).text())])
+    return ledger.default(name, f"exchange.{code}.per_usd", Message.of("assumed.mean_rate").text())

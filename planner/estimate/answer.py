@@ -28,7 +28,7 @@ from planner.estimate.sessions import session_table
 from planner.evaluate.interruptions import goodput_losses_of, goodput_of
 from planner.facts import Fact
 from planner.facts import rows as fact_rows
-from planner.messages import Message
+from planner.messages import Message, named
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.provenance import assumption_rows
 from planner.report.notes import HEADING
@@ -180,7 +180,7 @@ def _sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]
             "precision": answer["precision"],
         }  # fmt: skip
         parts = [
-            {"part": name, "seconds": seconds, "share": f"{seconds / answer['step_s']:.1%}"}
+            {"part": named("part", name), "seconds": seconds, "share": f"{seconds / answer['step_s']:.1%}"}
             for name, seconds in answer["breakdown_s"].items()
         ]
         return [

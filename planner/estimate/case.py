@@ -474,11 +474,10 @@ def nothing_fits(facts: CaseFacts, counts: Mapping[str, Any]) -> str:
             state=recipe.weight_bytes + recipe.gradient_bytes + recipe.optimizer_bytes,
         ).text()  # fmt: skip
     sequences, tokens = nearest_batch(job.spec, chips)
-    return (
-        f"no layout is legal: {chips:,} chips are to be tp x pp x cp x dp, with tp dividing the {job.architecture.heads} heads, pp at most "
-        f"the {job.architecture.layers} layers, and dp dividing the {job.batch_sequences:,} sequences of a step. {tokens} tokens "
-        f"({sequences:,} sequences) is the nearest batch that divides among all of them"
-    )
+    return Message.of(
+        "estimate.nothing_legal", chips=chips, heads=str(job.architecture.heads), layers=str(job.architecture.layers),
+        batch=job.batch_sequences, tokens=str(tokens), sequences=sequences,
+    ).text()  # fmt: skip
 
 
 def without_demand(workload: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from catalog.units import MILLI
 from models.serving.decode import ServingLayouts
 from planner.estimate.serving_configuration import RATE, Load, ServingConfiguration
 from planner.evaluate.serving import layout_of
+from planner.messages import Message
+from planner.report.words import MOST_SHARE, more_words
 
 GAIN_TOL = 0.01  # relative gain below which neither of two configurations counts as better
 
@@ -85,22 +87,27 @@ def _gain(load: Load, one: ServingConfiguration, two: ServingConfiguration) -> f
 def _verdict(load: Load, one: ServingConfiguration | None, two: ServingConfiguration | None, alike: bool) -> str:
     """State in a sentence whether separate pools pay off."""
     if not alike:
-        return "the pools stand on different systems: there is no single pool on the same chips to compare with"
+        return Message.of("estimate.pools_not_alike").text()
     if two is None:
-        return "separate pools are ruled out, or none carries the load within the chips and the network"
+        return Message.of("estimate.no_pools").text()
     if one is None:
-        return "only separate pools carry the load: no single pool on the same chips does"
+        return Message.of("estimate.only_pools").text()
     gain = _gain(load, one, two)
     if load.kind == RATE:
-        numbers = f"{two.latency('e2e', 'mean'):.3g} s end to end with separate pools, {one.latency('e2e', 'mean'):.3g} s with one, at the same rate"
+        amounts = {name: f"{each.latency('e2e', 'mean'):.3g}" for name, each in (("one", one), ("two", two))}
+        numbers = Message.of("estimate.pools_by_time", **amounts).text()
     else:
-        numbers = f"{two.requests_per_s:.3g} requests/s with separate pools, {one.requests_per_s:.3g} with one, on the same chips"
-    times = ", ".join(
-        f"{metric.upper()} {two.latency(metric, 'mean') / MILLI:.3g} against {one.latency(metric, 'mean') / MILLI:.3g} ms"
+        amounts = {name: f"{each.requests_per_s:.3g}" for name, each in (("one", one), ("two", two))}
+        numbers = Message.of("estimate.pools_by_rate", **amounts).text()
+    times = {
+        f"{metric}_{name}": f"{each.latency(metric, 'mean') / MILLI:.3g}"
         for metric in ("ttft", "tpot")
-    )
+        for name, each in (("one", one), ("two", two))
+    }
+    told = {"numbers": numbers, "times": Message.of("estimate.pools_times", **times).text()}
     if np.isinf(gain):
-        return f"it {'pays' if gain > 0 else 'does not pay'}: only {'separate pools meet' if gain > 0 else 'one pool meets'} the limits ({numbers}; {times})"
+        return Message.of("estimate.pools_alone_meet" if gain > 0 else "estimate.pool_alone_meets", **told).text()
     if abs(gain) <= GAIN_TOL:
-        return f"it makes no difference: {numbers} ({times})"
-    return f"it {'pays' if gain > 0 else 'does not pay'}: {numbers} ({gain:+.0%}; {times})"
+        return Message.of("estimate.pools_equal", **told).text()
+    share = f"{gain:+.0%}" if gain <= MOST_SHARE else more_words(gain, "")
+    return Message.of("estimate.pools_pay" if gain > 0 else "estimate.pools_do_not_pay", gain=share, **told).text()

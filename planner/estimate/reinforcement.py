@@ -21,7 +21,7 @@ from planner.evaluate.interruptions import RunTerms, goodput_losses_of
 from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.reinforcement import ROLLOUT, UPDATE, Figures, UpdatePool, figures_of, fitting, updates_of
 from planner.evaluate.serving import layout_of
-from planner.messages import Message
+from planner.messages import Message, named
 from planner.problem.fabrics import uneven
 
 KIND = "reinforcement"
@@ -205,7 +205,9 @@ def split_rows(facts: CaseFacts, splits: list[Split], most: int) -> list[dict[st
                 "binds": found.binds,
                 "idle": dict(found.idle),
                 "pools": pool_rows(split, found),
-                "why": "fastest" if place == 0 else f"{slower:.2%} slower: bound by {found.binds}",
+                "why": Message.of("estimate.fastest").text()
+                if place == 0
+                else Message.of("estimate.slower_bound_by", share=f"{slower:.2%}", part=found.binds).text(),
             }
         )
     return rows
@@ -222,10 +224,8 @@ def best_splits(facts: CaseFacts, count: int) -> dict[str, Any]:
 def nothing_fits(facts: CaseFacts) -> str:
     """State why a case has no split."""
     job = facts.learning
-    return (
-        f"no split of {facts.case.chips:,} chips fits: an update of {job.spec.responses // job.spec.mini_batches:,} responses a step has no legal layout within memory "
-        "on any part of them that leaves room for a rollout; take more chips, or allow further ways"
-    )
+    responses = job.spec.responses // job.spec.mini_batches
+    return Message.of("estimate.no_split", chips=facts.case.chips, responses=responses).text()
 
 
 # -- for people --------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
     if answer["environment_load"]:
         head["environment load"] = f"{answer['environment_load']:.0%}"
     parts = [
-        {"part": name, "seconds": seconds, "of the iteration": f"{seconds / answer['iteration_s']:.1%}"}
+        {"part": named("part", name), "seconds": seconds, "of the iteration": f"{seconds / answer['iteration_s']:.1%}"}
         for name, seconds in answer["parts_s"].items()
         if seconds
     ]

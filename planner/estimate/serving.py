@@ -114,10 +114,7 @@ def _failure_reason(facts: CaseFacts, tried: Sequence[SearchResult], load: Load)
     if not fitting and facts.power_cap is not None:
         free = sum(found.fitting for found in _search(replace(facts, power_cap=None), load)[1:])
         if free:
-            return (
-                f"nothing runs under the power cap: {free:,} operating points fit in memory, but no curve of speed against power reaches as far "
-                f"down from their draw as {cap_words(facts.power_cap.share)}; raise power_cap"
-            )
+            return Message.of("estimate.under_power_cap", points=free, cap=cap_words(facts.power_cap.share)).text()
     if not fitting and (lack := shortfall(facts)) is not None:
         return lack_words(lack, points).text()
     if not fitting:

@@ -156,10 +156,10 @@ def _price(amount: float, currency: str, systems: int) -> dict[str, Any]:
 
 def _decision(loaded: float, name: str) -> str:
     if loaded == 0.0:
-        return "compute again"
+        return Message.of("estimate.compute_again").text()
     if loaded < 1.0:
-        return f"load {loaded:.0%} of the hits, which is what the bandwidth carries, and compute the others again"
-    return "use in place" if name == "hbm" else "load"
+        return Message.of("estimate.load_part", share=f"{loaded:.0%}").text()
+    return Message.of("estimate.use_in_place" if name == "hbm" else "estimate.load_all").text()
 
 
 def decode_causes(facts: CaseFacts, configuration: ServingConfiguration) -> list[dict[str, Any]]:

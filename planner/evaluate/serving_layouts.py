@@ -27,16 +27,17 @@ def broken_rules(arch: Architecture, system: SystemFacts, layouts: ServingLayout
     domain, experts, stage = domain_of(system), int(arch.experts), tp * dp
     return {
         Message.of("layout.tp_divides_heads", heads=arch.heads).text(): arch.heads % tp != 0,
-        f"tp must divide the {arch.kv_heads} KV heads, or be a multiple of them": _splits_no_kv_head(arch, tp),
+        Message.of("layout.tp_splits_kv_head", heads=arch.kv_heads).text(): _splits_no_kv_head(arch, tp),
         Message.of("layout.tp_within_domain", chips=domain).text(): np.where(
             tp > domain, tp % domain != 0, (stage > domain) & (domain % tp != 0)
         ),
-        "dp above 1 needs experts: further replicas of a dense architecture are replicas of their own": (dp > 1)
-        & (experts == 0),
-        "ep must be tp x dp where dp is above 1, and otherwise tp or 1": np.where(
-            dp > 1, ep != stage, (ep != tp) & (ep != 1)
-        ),
-        f"ep must not exceed the {experts} experts" if experts else "ep above 1 needs experts": ep > max(experts, 1),
+        Message.of("layout.dp_needs_experts").text(): (dp > 1) & (experts == 0),
+        Message.of("layout.ep_of_stage").text(): np.where(dp > 1, ep != stage, (ep != tp) & (ep != 1)),
+        (
+            Message.of("layout.ep_within_experts", experts=experts)
+            if experts
+            else Message.of("layout.ep_needs_experts")
+        ).text(): ep > max(experts, 1),
         Message.of("layout.pp_within_layers", layers=arch.layers).text(): pp > arch.layers,
         Message.of("layout.stage_within_domain", chips=domain).text(): (pp > 1) & (stage > domain),
         Message.of("layout.network_needed", chips=domain).text(): (stage * pp > domain) & (not networked),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from catalog.records import Record
 from models.formats import ARITHMETICS, FORMATS, OPERAND_BITS, arithmetic_of
 from models.roofline import ChipRates, Reached
+from planner.messages import Message
 
 # Formats whose published peak is that of an arithmetic, most direct first: BF16 and FP16 run at one rate.
 PUBLISHED_AS = {"bf16": ("bf16", "fp16")}
@@ -87,14 +88,18 @@ def chip_rates(
     read = stated(chip)
     memory, bandwidth = read(memory_figure(chip)), read("hbm_bytes_per_s")
     if not memory or not bandwidth:
-        raise UnknownRate("the chip has no published memory size or bandwidth")
+        raise UnknownRate(Message.of("resolve.no_memory_figures").text())
     peaks, attention = peak_rates(read), attention_flop_per_s(read)
     if attention is None:
-        raise UnknownRate("the chip has no published peak rate")
+        raise UnknownRate(Message.of("resolve.no_peak_rate").text())
     used = arithmetic_of(precision, peaks, arithmetic)
     if used is None:
         raise UnknownRate(
-            f"the chip has no published {arithmetic or FORMATS[precision].arithmetic[-1]} rate for weights in {precision}"
+            Message.of(
+                "resolve.no_rate_for_weights",
+                arithmetic=arithmetic or FORMATS[precision].arithmetic[-1],
+                precision=precision,
+            ).text()
         )
     rates = ChipRates(
         flop_per_s=peaks[used] / ranks_per_chip,

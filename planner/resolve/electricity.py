@@ -159,7 +159,7 @@ def _storage(context: ResolveContext, battery: Battery, region: Record, path: st
             context.assume_stated(f"{path}.{name}", stated[0], f"{stated[1]}/{unit}", scope)
     life_years = money.system_life_years if battery.life is None else battery.life / YEAR_S
     if battery.life is None:
-        ledger.assume(f"{path}.life", life_years, "year", f"{NOT_STATED}: as long as the systems", scope)
+        ledger.assume(f"{path}.life", life_years, "year", Message.of("resolve.life_as_systems").text(), scope)
     if "round_trip" not in battery.model_fields_set:
         ledger.assume(f"{path}.round_trip", battery.round_trip, "1", NOT_STATED)
     share = float(horizon_share(money.discount_rate, life_years, money.years))

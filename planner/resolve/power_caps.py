@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner.messages import Message
 from planner.problem.electricity import CapCurve
 from planner.resolve.ledger import Ledger
 
@@ -24,6 +25,8 @@ def measured_curve(ledger: Ledger, path: str) -> CapCurve:
         )
         order = np.argsort(drawn)
         speeds.append(np.minimum(np.interp(power, drawn[order], speed[order]), 1.0))
-    reason = f"speed under a cap: mean of {len(speeds)} measured curves of training on older chips, of the power of the whole system"
-    ledger.assume(path, f"{np.mean(speeds, axis=0)[0]:.2f} at half the power", "1", reason)
+    reason = Message.of("resolve.speed_under_cap", count=len(speeds)).text()
+    ledger.assume(
+        path, Message.of("resolve.at_half_power", speed=f"{np.mean(speeds, axis=0)[0]:.2f}").text(), "1", reason
+    )
     return CapCurve(power, np.mean(speeds, axis=0))

@@ -83,5 +83,5 @@ def unsupported(spec: PlanSpec, workload: Serving, floor: QualityFloor) -> str |
     if spec.horizon.dispatch and spec.horizon.calendar != "full-year":
         shaped = workload.demand.week or workload.demand.months or any(site.hourly for site in spec.sites)
         if shaped or spec.horizon.calendar != "representative-day":
-            return 'with a mix cannot be run through all hours of the year yet; write "dispatch": false under "horizon"'
+            return Message.of("resolve.mix_over_year").text()
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from models.transformer.architecture import Architecture
+from planner.messages import Message
 from planner.problem.engine import EngineSettings
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.ledger import Ledger
@@ -23,10 +24,10 @@ def reinforcement_facts(
 ) -> ReinforcementFacts:
     """Bundle a job with its architectures and the price of its environment slots [currency/s], and book what it leaves open; a critic of PPO that it does not name is as large as the policy."""
     if "cv" not in workload.lengths.model_fields_set and workload.algorithm != "dpo":
-        reason = "spread of the response lengths not stated: as wide as an exponential distribution's, before the limit"
+        reason = Message.of("resolve.response_spread").text()
         ledger.assume(f"{path}.lengths.cv", workload.lengths.cv, "1", reason)
     if workload.lengths.endless is None and workload.algorithm != "dpo":
-        reason = "share of responses that run to the limit not stated: that of published iterations"
+        reason = Message.of("resolve.endless_share").text()
         ledger.assume(
             f"{path}.lengths.endless", ledger.value("constants", "reinforcement.endless_share", "value"), "1", reason
         )

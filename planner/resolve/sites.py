@@ -39,7 +39,7 @@ def resolve_sites(context: ResolveContext, money: Economics, phases: tuple[Phase
     """Resolve every site of the spec; one with a wrong name or a missing figure is left out, with a problem added."""
     stated = context.spec.sites
     regions = [context.find("regions", site.region, f"sites[{i}].region") for i, site in enumerate(stated)]
-    context.check_distinct(regions, "sites", "join the two sites")
+    context.check_distinct(regions, "sites", Message.of("resolve.join_sites").text())
     sites = []
     for i, (site, region) in enumerate(zip(stated, regions, strict=True)):
         path = f"sites[{i}]"

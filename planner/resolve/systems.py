@@ -66,7 +66,7 @@ def _whole_facts(record: Record, ledger: Ledger) -> SystemFacts:
     rates = peak_rates(read)
     attention = attention_flop_per_s(read) or (ledger.value("chips", chip.name, "bf16_flop_per_s"), "bf16")
     if attention[1] != "bf16":
-        reason = f"no 16-bit rate is published for this chip, and attention runs in 16 bit: that of {attention[1]} by its width"
+        reason = Message.of("resolve.attention_rate", precision=attention[1]).text()
         ledger.assume(f"chips/{chip.name}/bf16_flop_per_s", attention[0], "FLOP/s", reason)
     scaleup = _first(ledger, ("systems", name, "scaleup_bytes_per_s"), ("chips", chip.name, "scaleup_bytes_per_s"))
     domain = _first(ledger, ("systems", name, "scaleup_chips"), ("chips", chip.name, "scaleup_chips"))
@@ -251,7 +251,8 @@ def price_example(context: ResolveContext, system: str, how: str) -> str:
     other = min(others, key=lambda of: (unlikeness(chip, context.catalog.get("chips", of.words("chip"))), of.name))
     price = median(prices[other.name]) * mine.value("chips") / other.value("chips")
     rounded = float(f"{price * (1.0 if how == 'buy' else HOUR_S):.2g}")
-    return f'"{rounded:.12g} USD{"" if how == "buy" else "/h"}" ({other.name} costs as much per chip)'
+    price_text = f"{rounded:.12g} USD{'' if how == 'buy' else '/h'}"
+    return Message.of("resolve.price_like", price=price_text, system=other.name).text()
 
 
 def _cheapest(context: ResolveContext, system: str, how: str, sites: Sequence[SiteFacts]) -> dict[str, Record]:

@@ -111,7 +111,7 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
 def _origins(context: ResolveContext, workload: Serving, path: str) -> list[Record] | None:
     """Look up the regions of a workload's users; None unless all are known."""
     found = [context.find("regions", o.region, f"{path}.origins[{i}].region") for i, o in enumerate(workload.origins)]
-    context.check_distinct(found, f"{path}.origins", "add its shares up in one entry")
+    context.check_distinct(found, f"{path}.origins", Message.of("resolve.join_origins").text())
     known = [region for region in found if region is not None]
     return known if len(known) == len(found) else None
 
@@ -199,10 +199,7 @@ def assume_batch(ledger: Ledger, path: str, job: TrainingFacts) -> None:
         return
     power = 1 << max(round(math.log2(workload.batch_tokens / workload.sequence_tokens)), 0)
     sequences, tokens = nearest_batch(job.spec, power)
-    reason = (
-        f"batch rounded to {batch:,} whole sequences that divide among replicas; {tokens} tokens ({sequences:,} sequences) is the nearest "
-        "that divides among every power of two of them"
-    )
+    reason = Message.of("resolve.batch_rounded", batch=batch, tokens=str(tokens), sequences=sequences).text()
     ledger.assume(f"{path}.batch_tokens", float(batch * workload.sequence_tokens), "token", reason)
 
 

@@ -30,7 +30,7 @@ def fabric_name(value: Any) -> str:
     ['fat-tree:2', 'rail-only', 'fat-tree:3/2']
     """
     if not isinstance(value, str) or len(value) > MOST_CHARACTERS or not re.fullmatch(PATTERN, value):
-        known = f'{", ".join(FABRIC_DESIGNS)}; trees also with the ports down per port up of a leaf, such as "fat-tree:2" or "fat-tree-2:1"'
+        known = Message.of("spec.designs_and_ratios", names=", ".join(FABRIC_DESIGNS)).text()
         close = close_matches(value[:MOST_CHARACTERS], (*FABRIC_DESIGNS, *ALIASES)) if isinstance(value, str) else ""
         raise ValueError(Message.of("spec.design_expected", given=f"{shown(value)}{close}", known=known).text())
     kind, _, written = ALIASES.get(value, value).partition(":")

@@ -309,14 +309,12 @@ def wrong_columns(names: Sequence[str]) -> str:
         price, carbon = _PRICE.fullmatch(name), _CARBON.fullmatch(name)
         if price is None and carbon is None:
             if name.lower().startswith(("price", "carbon")):
-                return (
-                    f"column {number}: a price or carbon intensity states its unit, such as price_usd_per_mwh, carbon_g_per_kwh or "
-                    "carbon_lca_g_per_kwh; rename it"
-                )
+                return Message.of("spec.series_unit_missing", number=str(number)).text()
             continue
-        kind = "a price" if price else f"{'life-cycle' if carbon and carbon[1] else 'direct'} carbon"
+        kind = "price" if price else "life_cycle" if carbon and carbon[1] else "direct"
         if kind in stated:
-            return f"columns {stated[kind]} and {number} both state {kind}; keep one of them"
+            what = Message.of(f"spec.series_{kind}").text()
+            return Message.of("spec.series_state_twice", first=str(stated[kind]), second=str(number), what=what).text()
         stated[kind] = number
     return ""
 
@@ -325,18 +323,24 @@ def wrong_value(name: str, values: Sequence[float | None]) -> str:
     """Say which hour of a column is out of range, and the range; empty if none is."""
     low, high, words = _range(name)
     wrong = next((i for i, value in enumerate(values) if value is not None and not low <= value <= high), None)
-    return "" if wrong is None else f"{name}[{wrong}]: expected {words}"
+    return (
+        "" if wrong is None else Message.of("spec.series_out_of_range", name=name, place=str(wrong), range=words).text()
+    )
 
 
 def _range(name: str) -> tuple[float, float, str]:
     """Return the least and the largest value of a column, and both in words."""
     if found := _PRICE.fullmatch(name):
         most = MOST_PRICE_PER_KWH * _PER[found[2]] / KWH_J
-        return -most, most, f"a price from {-most:g} to {most:g} per {found[2]}"
+        return (
+            -most,
+            most,
+            Message.of("spec.series_price_range", least=f"{-most:g}", most=f"{most:g}", unit=found[2]).text(),
+        )
     if found := _CARBON.fullmatch(name):
         most = MOST_CARBON_KG_PER_KWH * (_PER[found[3]] / KWH_J) / (GRAM_KG if found[2] == "g" else 1.0)
-        return 0.0, most, f"a carbon intensity from 0 to {most:g} {found[2]} per {found[3]}"
-    return -math.inf, math.inf, "any number"
+        return 0.0, most, Message.of("spec.series_carbon_range", most=f"{most:g}", mass=found[2], unit=found[3]).text()
+    return -math.inf, math.inf, Message.of("spec.series_any_number").text()
 
 
 def price_column(columns: Iterable[str]) -> tuple[str, str, float] | None:
@@ -374,7 +378,7 @@ def at_instants(start: str, values: Sequence[float | None], instants: Sequence[d
         first_missing = (first + index[int(np.argmax(missing))]).item()
         raise ValueError(
             Message.of("spec.series_hours_blank", count=int(missing.sum()), first=f"{first_missing:%m-%d %H}").text()
-            + ("" if fill else ', or write "fill": "linear"')
+            + ("" if fill else Message.of("spec.series_or_fill").text())
         )
     return np.asarray(series[index])
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from planner.errors import BrokenPlanError, SpecError
 from planner.exit_codes import INTERRUPTED, OK, WORST_FIRST
+from planner.messages import Message
 from planner.pipeline import solve_document
 from planner.solving.standing import Progress
 from planner.spec.document import changed
@@ -171,4 +172,4 @@ def _answers_of_workers(lines: Sequence[Line], jobs: int, settings: Settings) ->
                     yield from answers([line])
                 except TerminatedWorkerError:
                     del flying[line.number]
-                    yield _without_plan(line, FAILED, "its process died twice, perhaps for lack of memory", began)
+                    yield _without_plan(line, FAILED, Message.of("studies.process_died").text(), began)

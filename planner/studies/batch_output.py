@@ -135,16 +135,14 @@ def open_output(path: Path, resume: bool) -> Output:
         return Output(path, os.fdopen(os.dup(number), "wb"))
     if path.exists() and not path.is_file():
         if resume:
-            raise OSError(errno.ESPIPE, "cannot be resumed: it is no file", str(path))
+            raise OSError(errno.ESPIPE, Message.of("studies.batch_not_a_file").text(), str(path))
         return Output(path, open(path, "wb"))
     place.parent.mkdir(parents=True, exist_ok=True)
     if not resume:
         try:
             output = Output(place, open(place, "x+b"))  # noqa: SIM115  (belongs to the output)
         except FileExistsError:
-            raise FileExistsError(
-                errno.EEXIST, "exists already; continue it with --resume, or name another file", str(path)
-            ) from None
+            raise FileExistsError(errno.EEXIST, Message.of("studies.batch_exists").text(), str(path)) from None
         _lock(output._file, path)
         return output
     while True:
@@ -167,9 +165,7 @@ def _lock(file: BinaryIO, path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise BlockingIOError(
-            errno.EAGAIN, "is being written by another batch; wait for it, or name another file", str(path)
-        ) from None
+        raise BlockingIOError(errno.EAGAIN, Message.of("studies.batch_busy").text(), str(path)) from None
 
 
 def _read(file: BinaryIO, path: Path) -> tuple[list[Record], int]:

@@ -71,7 +71,9 @@ def _fetched(name: str, environment: Mapping[str, str]) -> bytes:
 
     endpoint = environment.get("HF_ENDPOINT", ENDPOINT).rstrip("/")
     if not endpoint.startswith(("http://", "https://")):
-        raise _refused("ways_in.hub_unreachable", name=name, host=endpoint, reason="HF_ENDPOINT is no http address")
+        raise _refused(
+            "ways_in.hub_unreachable", name=name, host=endpoint, reason=Message.of("ways_in.hub_address").text()
+        )
     request = Request(f"{endpoint}/{name}/resolve/{REVISION}/config.json")
     if token := _token(environment):
         request.add_unredirected_header("Authorization", f"Bearer {token}")

@@ -56,11 +56,11 @@ def codesign(
     if not running:
         fits = int(np.count_nonzero(found.room))
         why = (
-            "none of them meets all limits on latencies"
+            Message.of("codesign.none_is_fast", count=len(rows))
             if fits
-            else "none has room for weights and a request in memory"
+            else Message.of("codesign.none_fits_memory", count=len(rows))
         )
-        return CodesignAnswer(None, rows, f"nothing fits: of {len(rows):,} variants {why}")
+        return CodesignAnswer(None, rows, why.text())
     assumptions = [a for facts in space.chips for a in facts.ledger.assumptions.values()]
     return CodesignAnswer(
         {
@@ -122,7 +122,7 @@ def _why_not(found: Found, place: int) -> str:
         return Message.of("codesign.not_tried").text()
     if place in found.refused:
         return found.refused[place]
-    return "misses the limits on latencies" if found.room[place] else "does not fit in memory"
+    return Message.of("codesign.too_slow").text() if found.room[place] else Message.of("codesign.over_memory").text()
 
 
 def _columns(space: Space, prices: Prices, found: Found) -> dict[str, Floats]:

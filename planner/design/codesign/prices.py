@@ -15,6 +15,7 @@ from planner.design.codesign.space import Space
 from planner.design.prices import converted, energy_price, held_per_s
 from planner.errors import Issue, SpecError
 from planner.estimate.case import CaseFacts
+from planner.messages import Message
 from planner.resolve.ledger import Ledger
 from planner.spec.quantities import is_purchase, offer_price
 from planner.spec.stack.codesign import Codesign
@@ -60,7 +61,7 @@ def _holding(facts: CaseFacts, text: str | None, block: Codesign, path: str) -> 
     if text is not None:
         bought = is_purchase(text)
         price = converted(offer_price(text, bought, facts.system.chips), block.currency, facts.ledger, path)
-        facts.ledger.assume(path, text, "", "stated in the case")
+        facts.ledger.assume(path, text, "", Message.of("assumed.in_case").text())
         return Holding(held_per_s(price, bought, facts.ledger), "buy" if bought else "rent", price)
     offers = [r for r in facts.ledger.catalog.records("offers") if r.words("system") == facts.system.name]
     for how in WAYS:
@@ -83,7 +84,7 @@ def _porting(facts: CaseFacts, block: Codesign, chips: Sequence[CaseFacts]) -> f
     if unknown := [f"{i}" for i, entry in enumerate(block.porting) if entry.family not in families]:
         known = ", ".join(sorted(families))
         raise SpecError(
-            Issue(f"codesign.porting[{i}].family", f"no chip of the case is of this family; known here: {known}")
+            Issue(f"codesign.porting[{i}].family", Message.of("codesign.unknown_family", known=known).text())
             for i in unknown
         )
     hours = next((entry.hours for entry in block.porting if entry.family == facts.system.family), 0.0)

@@ -76,7 +76,7 @@ def resolve_space(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
     ]
     if not variants:
         asked = ", ".join(case.codesign.precision or case.workload.precision)
-        raise SpecError([Issue("codesign.precision", f"none of the chips computes in {asked}")])
+        raise SpecError([Issue("codesign.precision", Message.of("codesign.no_precision", precisions=asked).text())])
     return Space(case.workload.architecture, case.codesign, shapes, chips, tuple(variants), impossible)
 
 

@@ -131,7 +131,7 @@ def find_options(
         raise SpecError(problems)
     for i, fleet in enumerate(spec.fleets):
         if fleet.name not in devices:
-            raise SpecError([Issue(f"fleets[{i}]", "has no task; remove it")])
+            raise SpecError([Issue(f"fleets[{i}]", Message.of("edge.fleet_without_task").text())])
     return Options(
         spec, evaluation.catalog, tuple(map(tuple, table)), tuple(devices[fleet.name] for fleet in spec.fleets),
         tuple(systems[i] for i in range(len(spec.tiers))), assumptions,

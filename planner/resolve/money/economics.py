@@ -124,7 +124,7 @@ def lead_time_s(context: ResolveContext, path: str) -> float:
     """Return the time until a site that is built new is finished; `path`: of the site."""
     stated = context.spec.economics.facility_lead_time
     if stated is None:
-        reason = "a new building waits for its switchgear"
+        reason = Message.of("resolve.switchgear").text()
         return context.ledger.default("facility_lead_time_s", f"{path}.building", reason)
     context.assume_stated("economics.facility_lead_time", stated, "s")
     return stated

@@ -61,7 +61,7 @@ def _offer(
         context.assume_stated(f"{path}.price", *entry.price, scope)
     move = entry.move_cost
     if move is None:
-        reason = "cost of moving a system, as a share of its price when new"
+        reason = Message.of("resolve.move_cost").text()
         move = context.ledger.default("relocation_fraction", f"{path}.move_cost", reason, scope)
     else:
         context.assume_stated(f"{path}.move_cost", move, "1", scope)

@@ -34,4 +34,4 @@ def wrong_classes(classes: list[RequestClass]) -> str:
     if abs(total - 1) > 1e-6:
         return Message.of("spec.shares_sum", total=f"{total:g}").text()
     names = [each.name for each in classes]
-    return "a class occurs twice; names must differ" if len(set(names)) < len(names) else ""
+    return Message.of("spec.class_twice").text() if len(set(names)) < len(names) else ""
