@@ -9,11 +9,10 @@ from catalog.records import Record
 from planner.calibration.fit import Measurements
 from planner.calibration.measurements import FILES, Row
 from planner.calibration.serving_cases import MeasuredAnchor
+from planner.messages import Message
 from planner.resolve.stack.anchors import best_case, is_predictable
 
-NOT_STATED = "its source leaves out what a prediction needs"
 PLACE = "anchors/"  # start of the place of an anchor in the words of an error
-NO_ROOM = "one request does not fit in memory"
 
 
 def anchor_cases(catalog: Catalog) -> tuple[tuple[MeasuredAnchor, ...], tuple[tuple[str, str], ...]]:
@@ -25,7 +24,7 @@ def anchor_cases(catalog: Catalog) -> tuple[tuple[MeasuredAnchor, ...], tuple[tu
     for anchor in catalog.records("anchors"):
         best = best_case(catalog, anchor, constants) if is_predictable(anchor) else None
         if best is None:
-            why = NO_ROOM if is_predictable(anchor) else NOT_STATED
+            why = Message.of("row.no_room" if is_predictable(anchor) else "row.anchor_incomplete").text()
             left_out.append((anchor.name, why))
             continue
         chips = anchor.value("chips")

@@ -14,6 +14,7 @@ from models.transformer import shapes
 from models.transformer.architecture import Architecture, parameter_counts
 from models.transformer.shapes import NEEDED, OPTIONAL
 from planner.calibration.measurements import Row, Unpredictable
+from planner.messages import Message
 from planner.resolve.architectures import checkpoints_of
 
 PADDED_VOCABULARY = 51200  # GPT-2's, padded as Megatron does
@@ -31,8 +32,8 @@ def architecture_of(row: Row, catalog: Catalog, notes: list[str]) -> tuple[Archi
     name = record.name if record else label
     if not (row.number("layers") and row.number("hidden")):
         if record is None:
-            raise Unpredictable("no shape, and the architecture is not in the catalog")
-        notes.append("shape of the catalog")
+            raise Unpredictable(Message.of("row.no_shape").text())
+        notes.append(Message.of("row.catalog_shape").text())
         return shape_of_record(record), name, mtp
     if record and not (record.get("layers") and record.get("hidden") and record.value("layers") == row.count("layers")
                        and record.value("hidden") == row.count("hidden")):  # fmt: skip
@@ -62,7 +63,7 @@ def shape_of_record(record: Record) -> Architecture:
 
     found = {name: v for name in (*NEEDED, *OPTIONAL) if (v := value(name)) is not None}
     if record.words("shape") == "incomplete" or any(name not in found for name in NEEDED):
-        raise Unpredictable("the catalog has no complete shape of the architecture")
+        raise Unpredictable(Message.of("row.incomplete_shape").text())
     shape = shapes.architecture_of(
         found,
         gated=record.words("gated") != "false",
@@ -84,18 +85,18 @@ def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architect
         found["heads"] = (
             int(record.value("heads")) if record and record.get("heads") else max(1, found["hidden"] // USUAL_HEAD)
         )
-        notes.append(f"{found['heads']} heads")
+        notes.append(Message.of("row.heads", heads=str(found["heads"])).text())
     found["kv_heads"] = row.count("kv_heads") or known.get("kv_heads", found["heads"])
     found["vocab"] = row.count("vocab") or (int(record.value("vocab")) if record and record.get("vocab") else 0)
     if not found["vocab"]:
         found["vocab"] = PADDED_VOCABULARY
-        notes.append(f"vocabulary {PADDED_VOCABULARY}")
+        notes.append(Message.of("row.vocabulary", size=str(PADDED_VOCABULARY)).text())
     experts = row.count("n_experts") or known.get("experts", 0)
     if experts:
         found |= {"experts": experts, "topk": row.count("topk") or known.get("topk", 0), "shared_experts": row.count("n_shared_experts", known.get("shared_experts", 0)),
                   "expert_ffn": row.count("expert_ffn") or known.get("expert_ffn", 0) or row.count("ffn"), "dense_layers": known.get("dense_layers", 0)}  # fmt: skip
         if not found["topk"] or not found["expert_ffn"]:
-            raise Unpredictable("experts without topk or width")
+            raise Unpredictable(Message.of("row.experts_incomplete").text())
     found["ffn"] = (
         row.count("ffn")
         or known.get("ffn", 0)
@@ -114,7 +115,7 @@ def shape_of_row(row: Row, record: Record | None, notes: list[str]) -> Architect
 def feed_forward_width(hidden: int, notes: list[str]) -> int:
     """Infer the feed-forward width of a gated block: 8/3 of the hidden width, rounded up to a multiple of 256."""
     width = 256 * math.ceil(8 * hidden / 3 / 256)
-    notes.append(f"feed-forward width {width}")
+    notes.append(Message.of("row.ffn_width", width=str(width)).text())
     return width
 
 
@@ -143,6 +144,6 @@ def by_parameters(found: dict[str, int], mla: bool, billions: float | None, note
                 best, best_miss = arch, miss
     if best.gated != usual_gated or best.head_dim != usual_head:
         notes.append(
-            f"{'three' if best.gated else 'two'} matrices per block, head dimension {best.head_dim} by the parameters"
+            Message.of("row.blocks_of_parameters", matrices="3" if best.gated else "2", size=str(best.head_dim)).text()
         )
     return best

@@ -100,7 +100,7 @@ def read_measurements(path: Path, catalog: Catalog, further: Mapping[str, str] =
         if target.metrics_of(case):
             cases.append(case)
         else:
-            refused.append((row, target.no_metric_reason))
+            refused.append((row, Message.of(target.no_metric_reason).text()))
     return Measurements(target, tuple(cases), len(rows), tuple(refused))
 
 
@@ -389,9 +389,7 @@ def _calibrated(measurements: Measurements, catalog: Catalog) -> _Fitted:
     used = len({o.case for o in target.observations(cases) if o.fits})
     spread = float(np.std(found.residuals)) if len(found.residuals) > 1 else 0.0
     source = f"OWN-{target.name.upper()}"
-    note = (
-        f"fitted to {used} of {measurements.rows} rows; spread of the remaining ln(predicted / measured) {spread:.3f}"
-    )
+    note = Message.of("row.fitted_to", used=str(used), rows=str(measurements.rows), spread=f"{spread:.3f}").text()
     constants, report = [], []
     for name, value in found.values.items():
         prior, sigma = target.priors[name], found.spreads[name]
@@ -414,7 +412,7 @@ def _calibrated(measurements: Measurements, catalog: Catalog) -> _Fitted:
         {"name": f"{target.name}_own_spread", "figures": spreads},
         {"name": f"{target.name}_seen", "figures": seen_figures(cases, source)},
     ]
-    title = f"own calibration of the {target.name} model, {used} rows"
+    title = Message.of("row.own_calibration", model=target.name, rows=str(used)).text()
     overlay = {"sources": {source: {"title": title, "date": None, "confidence": "B"}}, "constants": constants}
     factors = dict(zip(keys, map(float, np.exp(found.offsets)), strict=True))
     runs = _before_and_after(target, cases, catalog, {**before, **found.values}, factors)

@@ -122,7 +122,7 @@ class Row:
         """Return the positive number in a column. Raises Unpredictable where the cell is empty or 0."""
         value = self.numbers.get(name)
         if not value:
-            raise Unpredictable(f"no {name}")
+            raise Unpredictable(Message.of("row.column_empty", name=name).text())
         return value
 
     def count(self, name: str, default: int = 0) -> int:
@@ -281,12 +281,12 @@ def chip_record(row: Row, catalog: Catalog) -> Record:
     """Look up a row's chip in the catalog by name, alias or the name of a driver or cluster. Raises Unpredictable where it is unknown."""
     label = row.text["chip"]
     if not label:
-        raise Unpredictable("no chip")
+        raise Unpredictable(Message.of("row.no_chip").text())
     try:
         return catalog.get("chips", label)
     except UnknownName:
         if not (chip := chip_called(label, catalog)):
-            raise Unpredictable("chip not in the catalog") from None
+            raise Unpredictable(Message.of("row.unknown_chip").text()) from None
         return catalog.get("chips", chip)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from models.serving.many_runs import Pool
 from planner.calibration.measurements import Row, Unpredictable
+from planner.messages import Message
 
 # "prefill 2x(tp4 pp1 dp1 moetp4 ep1); decode 1x(…)"
 IN_FULL = re.compile(r"(prefill|decode)\s+(\d+)x\(tp(\d+)(?: pp(\d+))?(?: dp(\d+))?(?: moetp\d+)?(?: ep(\d+))?\)")
@@ -70,7 +71,7 @@ def _of_nodes(told: str, row: Row) -> tuple[Pool, Pool]:
         ):
             prefill, decode = (replace(found[name], workers=workers[name]) for name in ("prefill", "decode"))
             return prefill, decode
-    raise Unpredictable("no layout of prefill and decode workers")
+    raise Unpredictable(Message.of("row.no_worker_layout").text())
 
 
 def _tensor_parallel(told: str, row: Row) -> tuple[int, int]:
@@ -82,7 +83,7 @@ def _tensor_parallel(told: str, row: Row) -> tuple[int, int]:
         return each, each
     if each := row.count("tp"):
         return each, each
-    raise Unpredictable("no layout of prefill and decode workers")
+    raise Unpredictable(Message.of("row.no_worker_layout").text())
 
 
 def _worker(tp: str | int, pp: str = "", dp: str = "", ep: str = "", *, workers: str | int) -> Pool:

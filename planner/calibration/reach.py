@@ -15,6 +15,7 @@ from models.statistics.reach import beyond, distance, range_of, slope_of
 from planner.calibration.fit import calibrated_figure, enters_fit, log_measured
 from planner.calibration.measurements import MeasuredCase
 from planner.calibration.targets import target_of
+from planner.messages import Message
 from planner.problem.intervals import EVERY, FEATURES, bits_of, features_of_run
 
 
@@ -106,6 +107,6 @@ def range_figures(ranges: Mapping[str, Mapping[str, tuple[float, float]]], sourc
 def slope_figures(slopes: Mapping[str, tuple[float, int]], source: str) -> dict[str, dict[str, Any]]:
     """Write how errors grow outside the range as figures of a record, by label: the factor 1 + b for each factor e of distance."""
     return {
-        label: calibrated_figure(1.0 + slope, source, note=f"{votes} groups outside the range of the other sources")
+        label: calibrated_figure(1.0 + slope, source, note=Message.of("row.outside_groups", count=str(votes)).text())
         for label, (slope, votes) in slopes.items()
     }

@@ -34,6 +34,7 @@ from planner.calibration.measurements import MeasuredCase, Row
 from planner.calibration.runs import Run, run_of, shortage
 from planner.calibration.target import AnyTarget, Observation
 from planner.facts import Fact
+from planner.messages import Message
 
 SCORE_COLUMNS = ("id", "metric", "measured", "predicted", "low", "high", "note")
 SUMMARY = ("n", "median_ape", "mape", "within_10", "within_20", "bias", "coverage_80")
@@ -212,8 +213,8 @@ def _score(
     in_score = target.in_score(case.row)
     note = "; ".join(
         (
-            f"tier {tier}",
-            *(f"assumed {text}" for text in case.inferred),
+            Message.of("row.tier", tier=tier).text(),
+            *(Message.of("row.assumed", what=text).text() for text in case.inferred),
             *(() if in_score else (words_of_exclusion(case.row),)),
         )
     )

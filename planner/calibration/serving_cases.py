@@ -26,6 +26,7 @@ from planner.calibration.pool_layouts import dies_of, pools_of
 from planner.calibration.serving_loads import Load, Software, drawn_prompts, eager_of, load_of, software_of
 from planner.errors import words_of
 from planner.evaluate.engine_memory import division
+from planner.messages import Message
 from planner.problem.engine import EngineSettings, MemoryRule
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_rates, stated
 
@@ -118,7 +119,7 @@ def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float])
     chips = row.required("n_chips")
     record = known_record(row.text["model"], catalog)
     if record is None:
-        raise Unpredictable("the architecture is not in the catalog")
+        raise Unpredictable(Message.of("row.unknown_architecture").text())
     arch = shape_of_record(record)
     weights = weight_precision_of(row, chip, record, arch, reader)
     per_chip = ranks_per_chip(row, reader)
@@ -159,7 +160,7 @@ def ranks_per_chip(row: Row, reader: RowReader) -> int:
     ranks = row.count("tp", 1) * row.count("pp", 1) * max(1, row.count("dp", 1) if row.number("dp") else 1)
     chips = row.number("n_chips") or 1.0
     if ranks > chips and ranks % chips == 0 and ranks // chips <= 8 and not row.number("dp"):
-        reader.note(f"{int(ranks // chips)} ranks per chip")
+        reader.note(Message.of("row.ranks_per_chip", count=str(int(ranks // chips))).text())
         return int(ranks // chips)
     return 1
 
@@ -175,7 +176,7 @@ def rates_of(
     domain, scaleup = read("scaleup_chips") or 1.0, read("scaleup_bytes_per_s")
     if scaleup is None:
         scaleup = HOST_LINK_BYTES_PER_S
-        reader.note("links of the host")
+        reader.note(Message.of("row.host_links").text())
     if domain <= 1:
         domain = row.number("chips_per_node") or row.number("n_chips") or 1.0
     label = row.text["weight_dtype"].lower()
@@ -222,11 +223,11 @@ def weight_precision_of(row: Row, chip: Record, record: Record, arch: Architectu
         precision = (
             narrowest_format(chip) if BENCHMARK.search(row.text["other_metric"]) else checkpoint_precision(record)
         )
-        reader.note(f"weights in {precision}")
+        reader.note(Message.of("row.weights_in", precision=precision).text())
     elif label in WEIGHT_FORMATS:
         precision = WEIGHT_FORMATS[label]
     else:
-        raise Unpredictable("unknown weight_dtype")
+        raise Unpredictable(Message.of("row.unknown_weight_type").text())
     return precision
 
 
@@ -251,7 +252,7 @@ def kv_precision_of(row: Row, chip: Record, weights: str, arch: Architecture, re
     narrow = bool(BENCHMARK.search(row.text["other_metric"])) and "fp8" in FORMATS[weights].arithmetic
     computed = narrow and "fp8" in peak_rates(stated(chip))
     precision = "fp8" if computed else cache_format(arch.checkpoints, weights)
-    reader.note(f"KV cache in {precision}")
+    reader.note(Message.of("row.kv_cache_in", precision=precision).text())
     return precision
 
 
@@ -269,20 +270,20 @@ def aggregated_layout(row: Row, rates: ChipRates, arch: Architecture, weights: s
     tp, pp, dp, ep = (row.count(name) for name in ("tp", "pp", "dp", "ep"))
     if arch.experts and not tp and ranks == max(dp, ep if arch.mla else 0) > 1:
         tp, dp = 1, ranks
-        reader.note(f"{dp} attention ranks")
+        reader.note(Message.of("row.attention_ranks", count=str(dp)).text())
     if arch.experts and tp == dp == ranks > 1:
         tp = 1
-        reader.note("tp 1")
+        reader.note(Message.of("row.tp", size="1").text())
     if not tp:
         tp = inferred_tensor_parallel(rates, arch, weights, ranks, load)
-        reader.note(f"tp {tp}")
+        reader.note(Message.of("row.tp", size=str(tp)).text())
         alone = (
             load.regime != "maximum"
             or weight_bytes_per_chip(arch, ServingLayouts(tp, 1, 1, 1), weights) > WEIGHTS_SHARE_LIMIT * rates.hbm_bytes
         )
         if alone and ranks > tp and ranks % tp == 0:
             pp = ranks // tp
-            reader.note(f"pp {pp}")
+            reader.note(Message.of("row.pp", size=str(pp)).text())
     pp, dp, ep = max(pp, 1), max(dp, 1), max(ep, 1)
     if arch.experts and dp == 1:
         tp, dp = attention_ranks(row, arch, tp, pp, ranks, software, load, reader)
@@ -323,7 +324,7 @@ def attention_ranks(
     experts = re.findall(r"moe_(?:tp|ep)=(\d+)", row.text["other_metric"])
     if experts and ranks > tp * pp and ranks % (tp * pp) == 0:
         dp = ranks // (tp * pp)
-        reader.note(f"{dp} attention ranks")
+        reader.note(Message.of("row.attention_ranks", count=str(dp)).text())
         return tp, dp
     stated = "attention dp" in row.text["notes"].lower()
     copied = arch.mla and load.regime == "maximum" and not row.count("tp")
@@ -334,7 +335,7 @@ def attention_ranks(
         and row.number("is_max_throughput") == 1
     )
     if stated or default or copied:
-        reader.note(f"{tp} attention ranks")
+        reader.note(Message.of("row.attention_ranks", count=str(tp)).text())
         return 1, tp
     return tp, 1
 

@@ -10,6 +10,7 @@ from catalog.units import MILLI
 from models.serving.constants import HOST_STARTED
 from planner.calibration.benchmark_files import AS_CLIENTS
 from planner.calibration.measurements import Row, Unpredictable
+from planner.messages import Message
 
 Note = Callable[[str], None]
 ENGINES = (
@@ -120,17 +121,17 @@ def load_of(row: Row, note: Note) -> Load:
     if not prompt or not output:
         if "sharegpt" in notes:
             prompt, output = SHAREGPT_LENGTHS
-            note("lengths of ShareGPT conversations")
+            note(Message.of("row.sharegpt_lengths").text())
         elif mode == "decode_only" and (row.number("concurrency") or (prompt and row.number("is_max_throughput"))):
             prompt, output = prompt or 128.0, output or 128.0
-            note("short lengths")
+            note(Message.of("row.short_lengths").text())
         elif mode == "prefill_only" and prompt:
             output = 1.0
         elif prompt and row.number("concurrency") == 1.0:  # one client: its latencies hardly depend on the answer
             output = 128.0
-            note("answers of 128 tokens")
+            note(Message.of("row.short_answers").text())
         else:
-            raise Unpredictable("no lengths")
+            raise Unpredictable(Message.of("row.no_lengths").text())
     prompt, output = realised_lengths(row, prompt, output, note)
     count, rate = row.number("concurrency"), row.number("request_rate_per_s")
     if mode == "prefill_only":
@@ -143,7 +144,7 @@ def load_of(row: Row, note: Note) -> Load:
         return Load("decode", prompt, output, count or 1.0)
     if mode == "disaggregated":
         if not count:
-            raise Unpredictable("no concurrency, request rate or maximum throughput")
+            raise Unpredictable(Message.of("row.no_load").text())
         return Load("disaggregated", prompt, output, count)
     if "static batch" in notes and count:
         return Load("static", prompt, output, count)
@@ -153,7 +154,7 @@ def load_of(row: Row, note: Note) -> Load:
     if "queued at t0" in notes or (sent and row.number("is_max_throughput") and row.number("ttft_ms")):
         return burst_load(row, prompt, output, count)
     if rate and count and (held := rate * request_s(row)) >= count:
-        note(f"{count:g} clients: arrivals would keep {held:.4g} in flight")
+        note(Message.of("row.clients_in_flight", clients=f"{count:g}", held=f"{held:.4g}").text())
         return Load("closed", prompt, output, count)
     if rate:
         sent = re.search(r"(\d+) (?:prompts|requests)\b", notes)
@@ -164,7 +165,7 @@ def load_of(row: Row, note: Note) -> Load:
         return Load("closed", prompt, output, count, ways=other_ways(row, count))
     if "phase timed separately" in notes:
         return Load("static", prompt, output, 1.0)
-    raise Unpredictable("no concurrency, request rate or maximum throughput")
+    raise Unpredictable(Message.of("row.no_load").text())
 
 
 def other_ways(row: Row, count: float) -> tuple[str, ...]:
@@ -205,9 +206,9 @@ def benchmark_load(row: Row, scenario: str, note: Note) -> Load:
     """
     name = row.text["model"]
     if name not in MLPERF_LENGTHS:
-        raise Unpredictable("lengths of the benchmark's data set unknown")
+        raise Unpredictable(Message.of("row.unknown_data_set").text())
     prompt, output = MLPERF_LENGTHS[name]
-    note("mean lengths of the data set")
+    note(Message.of("row.data_set_lengths").text())
     tpot, ttft = MLPERF_LIMITS_MS.get((name, scenario), (0.0, 0.0))
     return Load(
         "maximum",
@@ -224,7 +225,7 @@ def benchmark_load(row: Row, scenario: str, note: Note) -> Load:
 def realised_lengths(row: Row, prompt: float, output: float, note: Note) -> tuple[float, float]:
     """Return mean lengths: 0.9 of the nominal for clients whose notes say that they draw lengths from 0.8 to 1.0 of it."""
     if drawn_prompts(row):
-        note("mean lengths 0.9 of the nominal")
+        note(Message.of("row.drawn_lengths").text())
         return DRAWN_LENGTH_SHARE * prompt, max(DRAWN_LENGTH_SHARE * output, 2.0)
     return prompt, max(output, 2.0)
 
@@ -244,5 +245,5 @@ def burst_load(row: Row, prompt: float, output: float, count: float | None) -> L
     found = re.search(r"requests=(\d+)", row.text["other_metric"]) or re.search(r"(\d+) requests;", row.text["notes"])
     requests = float(found[1]) if found else count
     if not requests:
-        raise Unpredictable("no number of requests of the burst")
+        raise Unpredictable(Message.of("row.no_burst_size").text())
     return Load("burst", prompt, output, requests)

@@ -38,7 +38,7 @@ class CalibrationTarget(Generic[M]):
     name: str
     build_case: Callable[[Row, Catalog, Mapping[str, float]], M]  # raises Unpredictable with the reason
     metrics_of: Callable[[M], Mapping[str, float]]  # metric -> measured value
-    no_metric_reason: str  # why a row without any of them is not predictable
+    no_metric_reason: str  # code of the message why a row without any of them is not predictable
     predictor: Callable[[Sequence[Any], Sequence[tuple[int, str]]], Predict]  # ln(predicted) of (case, metric)
     in_metric_unit: Callable[[M, str, float, Mapping[str, float]], float]  # a prediction in the unit of its metric
     memory: Callable[[M, Mapping[str, float]], tuple[float, float]]  # (needed, usable) on the fullest chip [byte]

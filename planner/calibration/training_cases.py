@@ -24,6 +24,7 @@ from models.transformer.architecture import Architecture
 from planner.calibration.architectures import architecture_of
 from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
 from planner.errors import words_of
+from planner.messages import Message
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_flop_per_s, stated
 
 PRECISIONS = {
@@ -118,15 +119,15 @@ def precision_of(row: Row, chip: Record, arch: Architecture, reader: RowReader) 
     """
     label = row.text["dtype"].lower()
     if label not in PRECISIONS:
-        raise Unpredictable("unknown dtype")
+        raise Unpredictable(Message.of("row.unknown_type").text())
     if not label and row.text["framework"] == "nvidia-tuned" and peak_flop_per_s(stated(chip), "fp8") is not None:
         label = "fp8"
-        reader.note("8-bit arithmetic")
+        reader.note(Message.of("row.arithmetic_8_bit").text())
     elif not label:
-        reader.note("16-bit arithmetic")
+        reader.note(Message.of("row.arithmetic_16_bit").text())
     precision = PRECISIONS[label]
     if FORMATS[precision].arithmetic[0] == "fp4" and arch.experts:
-        reader.note("experts with 4-bit arithmetic count as mxfp8")
+        reader.note(Message.of("row.experts_as_mxfp8").text())
         precision = "mxfp8"
     return precision
 
@@ -147,13 +148,13 @@ def rates_of(row: Row, chip: Record, precision: str, per_chip: int, reader: RowR
     read, family, domain = stated(chip), chip.words("family") or "other", scaleup_domain(row, chip)
     scaleup = read("scaleup_bytes_per_s")
     if scaleup is None:
-        reader.note("scale-up link of a host interface")
+        reader.note(Message.of("row.host_scale_up").text())
         scaleup = UNSTATED_SCALEUP_BYTES_PER_S
     nic = row.number("inter_node_link_GBps_per_chip")
     if nic is None:
         nic = USUAL_NIC_GBPS.get(family, OTHER_NIC_GBPS)
         if row.required("n_chips") > domain:
-            reader.note(f"NIC of {nic:g} GB/s per chip")
+            reader.note(Message.of("row.nic", rate=f"{nic:g}").text())
     try:
         rates = chip_rates(
             chip, precision, arithmetic=FORMATS[precision].arithmetic[0], scaleup_bytes_per_s=scaleup, scaleup_chips=domain, scaleout_bytes_per_s=nic * GIGA,
@@ -180,21 +181,21 @@ def layout_degrees(
     if experts and not row.number("ep") and (framework == "fsdp" or unstated):
         ranks = chips if framework == "fsdp" else min(chips, 2 ** int(math.log2(domain)))
         degrees["ep"] = math.gcd(experts, int(ranks // (degrees["tp"] * degrees["pp"])) or 1)
-        reader.note(f"ep {degrees['ep']}")
+        reader.note(Message.of("row.ep", size=str(degrees["ep"])).text())
     model: float = degrees["tp"] * degrees["pp"] * degrees["cp"]
     dp, per_chip = row.number("dp"), 1
     if dp and model * dp > chips and (model * dp) % chips == 0 and degrees["cp"] == 1:
         per_chip = int(model * dp // chips)
-        reader.note(f"{per_chip} ranks per chip")
+        reader.note(Message.of("row.ranks_per_chip", count=str(per_chip)).text())
     elif not dp or model * dp != chips:
         flat = degrees["tp"] * degrees["cp"]
         if model > chips and chips % flat == 0:
             degrees["pp"], model = int(chips // flat), chips
-            reader.note("pp from the chips")
+            reader.note(Message.of("row.pp_of_chips").text())
         if chips % model:
-            raise Unpredictable("layout does not divide the chips")
+            raise Unpredictable(Message.of("row.layout_not_dividing").text())
         dp = chips // model
-        reader.note("dp from the chips")
+        reader.note(Message.of("row.dp_of_chips").text())
     return {**degrees, "dp": int(dp)}, per_chip
 
 
@@ -206,10 +207,10 @@ def batch_of(row: Row, degrees: Mapping[str, int], framework: str, reader: RowRe
     batch, micro_batch = row.number("global_batch_sequences"), row.number("micro_batch")
     if not micro_batch:
         micro_batch = max(1, int(batch / degrees["dp"])) if framework == "xla" and batch else 1
-        reader.note(f"micro-batch {micro_batch}")
+        reader.note(Message.of("row.micro_batch", size=str(micro_batch)).text())
     if not batch:
         batch = degrees["dp"] * micro_batch * max(8, 4 * degrees["pp"])
-        reader.note(f"global batch {batch:g}")
+        reader.note(Message.of("row.global_batch", size=f"{batch:g}").text())
     return float(batch), int(max(1, micro_batch))
 
 
@@ -219,7 +220,7 @@ def interleave_of(row: Row, degrees: Mapping[str, int], framework: str, reader: 
         return row.count("vpp") if degrees["pp"] > 1 else 1
     if degrees["pp"] > 1:
         chunks = 2 if framework == "nvidia-tuned" else 1
-        reader.note(f"vpp {chunks}")
+        reader.note(Message.of("row.vpp", size=str(chunks)).text())
         return chunks
     return 1
 
@@ -238,7 +239,7 @@ def adapter_rank_of(row: Row, reader: RowReader) -> int:
         return 0
     if row.number("adapter_rank"):
         return row.count("adapter_rank")
-    reader.note(f"adapters of rank {USUAL_ADAPTER_RANK} on attention")
+    reader.note(Message.of("row.adapters", rank=str(USUAL_ADAPTER_RANK)).text())
     return USUAL_ADAPTER_RANK
 
 
@@ -248,7 +249,7 @@ def zero_of(row: Row, framework: str, reader: RowReader) -> int:
     if label in ZERO:
         return ZERO.index(label)
     level = {"megatron-2021": 0, "xla": 3}.get(framework, 1)
-    reader.note(f"sharding {ZERO[level]}")
+    reader.note(Message.of("row.sharding", level=ZERO[level]).text())
     return level
 
 
@@ -258,7 +259,7 @@ def sequence_parallel_of(row: Row, degrees: Mapping[str, int], framework: str, r
         return int(row.text["sequence_parallel"].lower() in ("yes", "true", "1")) if degrees["tp"] > 1 else 0
     if degrees["tp"] == 1:
         return 0
-    reader.note(f"sequence parallelism {'off' if framework == 'megatron-2021' else 'on'}")
+    reader.note(Message.of(f"row.sequence_parallel_{'off' if framework == 'megatron-2021' else 'on'}").text())
     return int(framework != "megatron-2021")
 
 
@@ -274,14 +275,14 @@ def recompute_of(
         return RECOMPUTE.index(row.text["recompute"]), 0.0
     level = 0
     if framework == "nvidia-tuned" and plain.arch.experts:
-        reader.note("fine-grained recompute")
+        reader.note(Message.of("row.fine_recompute").text())
         level = 1
     none, full = (plain.memory_bytes(at, constants) for at in (level, 2))
     if full >= none:
         return level, 0.0
     limit = MEMORY_SHARE_WITHOUT_RECOMPUTE * float(plain.chip.hbm_bytes)
     share = min(1.0, max(0.0, (none - limit) / (none - full)))
-    reader.note(f"{share:.0%} of the activations recomputed by memory")
+    reader.note(Message.of("row.recomputed_by_memory", share=f"{share:.0%}").text())
     return level, share
 
 
@@ -308,7 +309,7 @@ def recipe_of(row: Row, framework: str, family: str, chip: Record, precision: st
     since = FUSED_RACK_FROM if domain > LARGEST_NODE_CHIPS else FUSED_FROM
     fused = year >= (since if tuned else FUSED_FSDP_FROM if framework == "fsdp" else math.inf)
     if arch.experts:
-        reader.note("recipe of experts by framework and date")
+        reader.note(Message.of("row.expert_recipe").text())
     return Recipe(
         framework=framework, release_year=year, fused_attention=framework != "megatron-2021",
         fused_dispatch=fused, overlapped_exchange=captures_iterations or (tuned and beyond) or (framework == "fsdp" and fused),
@@ -332,7 +333,7 @@ def measured_tflops(row: Row, chip: Record) -> tuple[float | None, bool]:
     precision = PRECISIONS.get(row.text["dtype"].lower(), "bf16")
     rate = peak_flop_per_s(stated(chip), FORMATS[precision].arithmetic[0])
     if rate is None:
-        raise Unpredictable(f"the chip has no published {precision} rate")
+        raise Unpredictable(Message.of("row.no_rate", precision=precision).text())
     peak = rate / TERA
     if mfu_pct := row.number("mfu_pct"):
         return mfu_pct / 100.0 * peak, False

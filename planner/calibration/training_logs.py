@@ -100,7 +100,7 @@ def _megatron(lines: Sequence[str]) -> dict[str, str]:
         cells["model_tflops_per_chip"] = f"{_steady(rates):g}"
     return {
         **cells, **_megatron_words(said), "framework": "megatron", "step_time_s": f"{_steady([step for _, step in kept]):.6g}",
-        "notes": f"median of {len(kept)} steps",
+        "notes": Message.of("row.median_of_steps", count=str(len(kept))).text(),
     }  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def _titan(lines: Sequence[str]) -> dict[str, str]:
             cells[column] = f"{_steady(figures[name]):g}"
     if figures["memory"]:
         cells["peak_memory_GB"] = f"{max(figures['memory']) * GIB / GIGA:.4g}"
-    cells["notes"] = f"median of {len(steps)} logged steps"
+    cells["notes"] = Message.of("row.median_of_logged", count=str(len(steps))).text()
     return {**cells, **_titan_layout(said)}
 
 
