@@ -127,7 +127,7 @@ def precision_of(row: Row, chip: Record, arch: Architecture, reader: RowReader) 
         reader.note(Message.of("row.arithmetic_16_bit").text())
     precision = PRECISIONS[label]
     if FORMATS[precision].arithmetic[0] == "fp4" and arch.experts:
-        reader.note(Message.of("row.experts_as_mxfp8").text())
+        reader.note(Message.of("row.experts_in_mxfp").text())
         precision = "mxfp8"
     return precision
 

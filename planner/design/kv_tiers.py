@@ -367,7 +367,7 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
         for row in answer["tiers"]
     ]  # fmt: skip
     return [
-        ("Sizes of one system", chosen),
-        ("What each tier earns", earns),
-        ("Hits by tier", answer["chosen"]["hits"]),
+        (Message.of("estimate.head_sizes").text(), chosen),
+        (Message.of("estimate.head_tiers").text(), earns),
+        (Message.of("estimate.head_hits").text(), answer["chosen"]["hits"]),
     ]

@@ -143,8 +143,8 @@ def _routed(tiers: Mapping[str, Any]) -> str:
     """Write how prefixes are routed; empty where nothing is stated."""
     if "routing" not in tiers:
         return ""
-    way = "by prefix" if tiers["routing"] == BY_PREFIX else "at random"
-    return f", routed {way} over {tiers['workers']:,} systems, the fullest at {tiers['imbalance']:.2f} of the mean load"
+    code = "estimate.routed_by_prefix" if tiers["routing"] == BY_PREFIX else "estimate.routed_at_random"
+    return Message.of(code, count=tiers["workers"], load=f"{tiers['imbalance']:.2f}").text()
 
 
 def _only(facts: CaseFacts, kind: str, *names: str) -> None:
@@ -186,8 +186,8 @@ def _sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]
         return [
             ("Step", [head]),
             ("Layout", [layout]),
-            ("Power and energy", [_power_row(answer)]),
-            ("Where the step goes", parts),
+            (Message.of("estimate.head_power").text(), [_power_row(answer)]),
+            (Message.of("estimate.head_step").text(), parts),
             loss_table(answer["goodput_losses"]),
         ]
     head = {
@@ -203,18 +203,18 @@ def _sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]
         for metric, row in answer["latency_s"].items()
     ]
     found = [
-        ("What it does", [head]),
+        (Message.of("estimate.head_answer").text(), [head]),
         ("Pools", [_pool_row(pool) for pool in answer["pools"]]),
         (Message.of("memory.heading").text(), memory_table(answer["memory"])),
         ("Latencies", latencies),
         (
-            "Time to first token, mean",
+            Message.of("estimate.head_first_token").text(),
             [
                 {"part": row["part"], "ms": row["mean_s"] / MILLI, "share": f"{row['share']:.1%}"}
                 for row in answer["first_token"]
             ],
         ),
-        ("Power and energy", [_power_row(answer)]),
+        (Message.of("estimate.head_power").text(), [_power_row(answer)]),
     ]
     if answer["slo"]:
         found.append(("Limits (s)", answer["slo"]))
@@ -226,18 +226,20 @@ def _sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]
     if answer["tiers"]:
         found.append(
             (
-                f"Prefix cache: {answer['tiers']['hit_rate']:.1%} found{_routed(answer['tiers'])}",
+                Message.of(
+                    "estimate.head_cache", share=f"{answer['tiers']['hit_rate']:.1%}", routed=_routed(answer["tiers"])
+                ).text(),
                 [_tier_row(row) for row in answer["tiers"]["tiers"]],
             )
         )
     if answer["speculation"]:
-        found.append(("Speculation: rate of decoding over that without", answer["speculation"]["by_batch"]))
+        found.append((Message.of("estimate.head_speculation").text(), answer["speculation"]["by_batch"]))
     found.append(
-        ("From the roofline to the prediction, one request", [
+        (Message.of("estimate.head_waterfall").text(), [
             {"cause": row["cause"], "adds (ms)": row["added_s"] / MILLI, "tokens/s reached": row["tokens_per_s"]} for row in answer["waterfall"]
         ])
     )  # fmt: skip
-    return [*found, ("Separate pools for prefill and decode?", [{"answer": answer["disaggregation"]["answer"]}])]
+    return [*found, (Message.of("estimate.head_pools").text(), [{"answer": answer["disaggregation"]["answer"]}])]
 
 
 def _pool_row(pool: Mapping[str, Any]) -> dict[str, Any]:

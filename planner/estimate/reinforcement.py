@@ -250,10 +250,10 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
     return [
         ("Iteration", [head]),
         ("Pools", [_pool_row(pool, answer["hbm_bytes"]) for pool in answer["pools"]]),
-        ("Where the iteration goes", parts),
+        (Message.of("estimate.head_iteration").text(), parts),
         loss_table(answer["goodput_losses"]),
-        ("Power and energy", [power]),
-        ("Best splits", split_table(answer["splits"])),
+        (Message.of("estimate.head_power").text(), [power]),
+        (Message.of("estimate.head_splits").text(), split_table(answer["splits"])),
     ]
 
 

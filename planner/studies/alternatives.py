@@ -152,7 +152,7 @@ class Alternatives:
             }
             for a in self.found
         ]
-        return [("The best plan of each kind", rows)]
+        return [(Message.of("studies.head_kinds").text(), rows)]
 
     def _worse_by(self, alternative: Alternative, base: float) -> str:
         """Format the difference to the best plan: exact, at least, or the reason why there is none."""

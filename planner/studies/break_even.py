@@ -189,7 +189,7 @@ class BreakEven:
             for row in self.rows
         ]  # fmt: skip
         left_out = [{"system": name, "reason": reason} for name, reason in self.left_out]
-        return [("Break-even", points), ("Cost of one system", rows), ("Left out", left_out)]
+        return [("Break-even", points), (Message.of("studies.head_cost_of_one").text(), rows), ("Left out", left_out)]
 
     @staticmethod
     def _cell(value: float | None) -> str:

@@ -126,7 +126,7 @@ class Ladder:
             }
             for rung in self.rungs
         ]
-        return [("One lever after the other", rows)]
+        return [(Message.of("studies.head_levers").text(), rows)]
 
 
 def ladder(

@@ -185,7 +185,10 @@ class Measure:
             for found in self.ranked
         ]  # fmt: skip
         commands = [{"case": found.case.name, "run": line} for found in self.ranked for line in found.case.commands]
-        return [("What is worth measuring", ranked), ("How to run it", commands)]
+        return [
+            (Message.of("studies.head_measuring").text(), ranked),
+            (Message.of("studies.head_running").text(), commands),
+        ]
 
     @property
     def rows(self) -> list[dict[str, Any]]:

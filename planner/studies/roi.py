@@ -116,7 +116,7 @@ class Returns:
             }
             for row in self.rows
         ]
-        return [("What a gain of utilisation is worth", rows)]
+        return [(Message.of("studies.head_gain").text(), rows)]
 
 
 def returns(

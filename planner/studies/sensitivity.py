@@ -176,7 +176,7 @@ class Sensitivity:
             }
             for bar in self.bars
         ]  # fmt: skip
-        return [(f"Effect of each figure, by its swing ({self.unit}; the fleet against that of the plan)", rows)]
+        return [(Message.of("studies.head_swings", unit=self.unit).text(), rows)]
 
     def _told(self, moved: Moved) -> str:
         if moved.value is None:

@@ -139,7 +139,7 @@ class Sharing:
             }
             for row in (self.base, *self.rows_off)
         ]  # fmt: skip
-        return [("One capability off at a time", rows)]
+        return [(Message.of("studies.head_capabilities").text(), rows)]
 
 
 def sharing(

@@ -165,7 +165,7 @@ class Urgent:
             }
             for i in self.insertions
         ]
-        return [(f"With {self.job}", rows)]
+        return [(Message.of("studies.head_with", job=self.job).text(), rows)]
 
 
 def _times(count: int) -> str:

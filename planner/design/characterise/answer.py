@@ -19,6 +19,7 @@ from planner.design.characterise.needs import (
 from planner.errors import Issue, SpecError
 from planner.estimate.case import resolve_case, without_demand
 from planner.estimate.limits import SearchLimits
+from planner.messages import Message
 from planner.report.words import amount
 from planner.resolve.names import catalog_of
 from planner.spec.model import parse_spec
@@ -114,48 +115,69 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
     found: list[tuple[str, list[dict[str, Any]]]] = []
     for workload in answer["workloads"]:
         name = f"{workload['name']} ({workload['architecture']})"
-        found.append((f"{name}: phases", [_phase_row(phase) for phase in workload["phases"]]))
+        found.append(
+            (
+                Message.of("characterise.phases", workload=name).text(),
+                [_phase_row(phase) for phase in workload["phases"]],
+            )
+        )
         found += [
-            (f"{name}: operators of {p['phase']}", [_operator_row(o) for o in p["operators"]])
+            (
+                Message.of("characterise.operators", workload=name, phase=p["phase"]).text(),
+                [_operator_row(o) for o in p["operators"]],
+            )
             for p in workload["phases"][:2]
         ]
         if "bandwidth" in workload:
             found.append(
                 (
-                    f"{name}: bandwidth of decode at the limit on TPOT",
+                    Message.of("characterise.bandwidth", workload=name).text(),
                     [_bandwidth_row(row) for row in workload["bandwidth"]],
                 )
             )
         elif "iteration_flop" in workload:
-            found.append((f"{name}: an iteration", [_iteration_row(workload)]))
+            found.append((Message.of("characterise.iteration", workload=name).text(), [_iteration_row(workload)]))
         else:
-            found.append((f"{name}: to be done by the deadline", [_job_row(workload)]))
-        share = f"{answer['tolerated_share']:.0%} of a step"
+            found.append((Message.of("characterise.by_deadline", workload=name).text(), [_job_row(workload)]))
+        share = f"{answer['tolerated_share']:.0%}"
         found.append(
             (
-                f"{name}: collectives, which together may take {share}",
+                Message.of("characterise.collectives", workload=name, share=share).text(),
                 [_collective_row(row) for row in workload["collectives"]],
             )
         )
         if workload["networks"]:
             found.append(
-                (f"{name}: all-reduce of 8 ranks by network", [_network_row(row) for row in workload["networks"]])
+                (
+                    Message.of("characterise.all_reduce", workload=name).text(),
+                    [_network_row(row) for row in workload["networks"]],
+                )
             )
-        found.append((f"{name}: precisions of the weights", [_precision_row(row) for row in workload["precisions"]]))
+        found.append(
+            (
+                Message.of("characterise.precisions", workload=name).text(),
+                [_precision_row(row) for row in workload["precisions"]],
+            )
+        )
         if "ranks" in workload:
-            found.append((f"{name}: memory per rank", [_rank_row(row) for row in workload["ranks"]]))
+            found.append(
+                (
+                    Message.of("characterise.per_rank", workload=name).text(),
+                    [_rank_row(row) for row in workload["ranks"]],
+                )
+            )
         for heading, rows in _by_ability(workload["systems"]):
-            found.append((f"{name}: {heading}", rows))
+            found.append((Message.of(heading, workload=name).text(), rows))
         value = [_value_row(row) for row in answer.get("value", ()) if row["workload"] == workload["name"]]
         if value:
-            found.append((f"{name}: systems on offer per price, per cost and per watt, at full load", value))
+            found.append((Message.of("characterise.value", workload=name).text(), value))
     return found
 
 
 def _by_ability(systems: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
     able = [_system_row(row) for row in systems if row["can"]]
     others = [{"system": row["system"], "why not": row["why_not"]} for row in systems if not row["can"]]
-    return [part for part in (("systems that can carry it", able), ("systems that cannot", others)) if part[1]]
+    return [part for part in (("characterise.able", able), ("characterise.unable", others)) if part[1]]
 
 
 def _phase_row(phase: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,7 +295,7 @@ def _system_row(row: Mapping[str, Any]) -> dict[str, Any]:
 def _value_row(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = {"system": row["system"], "how": row["how"]}
     if row["tokens_per_s"] is None:
-        return {**shown, "site": "no operating point within its limits"}
+        return {**shown, "site": Message.of("characterise.no_point").text()}
     per_price = row["tokens_per_s_per_price"]
     return {
         **shown,

@@ -17,7 +17,7 @@ from models.serving.percentiles import latency_s
 from models.training.layouts import Layouts
 from models.transformer.work import critical_tokens
 from planner.candidates.layouts import layout_parts
-from planner.design.characterise.searched import reinforcement_figures, serving_figures
+from planner.design.characterise.searched import reinforcement_figures, serving_figures, systems_words
 from planner.design.codesign.search import search_space
 from planner.design.codesign.space import Shape, Space, Variant
 from planner.errors import SpecError, words_of
@@ -27,7 +27,7 @@ from planner.estimate.serving_configuration import allowed_layouts
 from planner.evaluate import serving
 from planner.evaluate.layouts import fits, memory_needed
 from planner.evaluate.serving import QUANTILES, engine_choices, engine_constants, rates_of
-from planner.messages import Message
+from planner.messages import Message, listed
 from planner.spec.stack.codesign import AS_NAMED, Codesign
 from planner.spec.workloads import Training
 
@@ -130,7 +130,12 @@ def _serving_rows(tried: Sequence[Tried], limits: SearchLimits) -> list[dict[str
         if not mine or found is None:
             system = each.facts[0].system
             asked = ", ".join(each.facts[0].serving.spec.precision)
-            rows.append(_cannot(each, f"computes in {', '.join(system.flop_per_s)}, not in {asked}"))
+            rows.append(
+                _cannot(
+                    each,
+                    Message.of("characterise.other_precisions", known=", ".join(system.flop_per_s), asked=asked).text(),
+                )
+            )
             continue
         if not all(found.tried[i] for i in mine):
             rows.append(_not_tried(each))
@@ -189,14 +194,12 @@ def _why_not(tried: Sequence[CaseFacts], room: bool) -> str:
     names = [name for name in spec.precision if facts.system.serves(name, spec.arithmetic)]
     layouts = allowed_layouts(facts, facts.system, facts.case.chips, facts.case.layout, "layout")
     count = facts.case.chips // facts.system.chips
-    on = f"on {count} system{'s' if count > 1 else ''}"
+    on = systems_words(count)
     if not room:
         least = min(float(np.min(weight_bytes_per_chip(facts.architecture, layouts, name))) for name in names)
         usable = engine_constants(facts.serving, facts.system, facts.constants.serving).usable_memory
-        return (
-            f"memory: {on} weights take at least {least / GIGA:.1f} GB of each chip, and an engine may fill "
-            f"{usable * facts.system.hbm_bytes / GIGA:.1f} GB with weights, a request and its runtime"
-        )
+        may = f"{usable * facts.system.hbm_bytes / GIGA:.1f}"
+        return Message.of("characterise.memory_of_request", on=on, least=f"{least / GIGA:.1f}", most=may).text()
     best: dict[str, float] = {}
     for choice in engine_choices(facts.serving, facts.system):
         point = serving.evaluate(
@@ -206,11 +209,18 @@ def _why_not(tried: Sequence[CaseFacts], room: bool) -> str:
             held = np.where(point.slots > 0, latency_s(point, limit.metric, QUANTILES[limit.percentile]), np.inf)
             best[limit.key] = min(best.get(limit.key, np.inf), float(np.min(held)))
     missed = [
-        f"{limit.key} is {best[limit.key] / MILLI:.3g} ms at best, and may be {limit.seconds / MILLI:.3g} ms"
+        Message.of(
+            "characterise.latency_at_best",
+            metric=limit.key,
+            best=f"{best[limit.key] / MILLI:.3g}",
+            most=f"{limit.seconds / MILLI:.3g}",
+        ).text()
         for limit in facts.serving.spec.limits()
         if best[limit.key] > limit.seconds
     ]
-    return f"latency: {on} " + ("; ".join(missed) or "no layout meets all limits at once")
+    return Message.of(
+        "characterise.latency", on=on, reason=listed(missed) or Message.of("characterise.no_layout_meets").text()
+    ).text()
 
 
 # -- training ----------------------------------------------------------------------------------------------------------
@@ -227,7 +237,12 @@ def _training_rows(tried: Sequence[Tried], limits: SearchLimits) -> list[dict[st
         able = [name for name in spec.precision if each.facts[0].system.trains(name)]
         if not able:
             known = ", ".join(each.facts[0].system.flop_per_s)
-            rows.append(_cannot(each, f"computes in {known}, not in {', '.join(spec.precision)}"))
+            rows.append(
+                _cannot(
+                    each,
+                    Message.of("characterise.other_precisions", known=known, asked=", ".join(spec.precision)).text(),
+                )
+            )
             continue
         rows.append(_training_row(each, able[0]))
     return rows
@@ -262,8 +277,10 @@ def _training_row(each: Tried, precision: str) -> dict[str, Any]:
     count = each.facts[-1].case.chips // each.facts[-1].system.chips
     hbm = each.facts[0].system.hbm_bytes
     words = (
-        "no layout is legal"
+        Message.of("characterise.no_legal_layout", count=str(count))
         if np.isinf(least)
-        else f"memory: the smallest layout takes {least / GIGA:.1f} of {hbm / GIGA:.1f} GB of each chip"
+        else Message.of(
+            "characterise.smallest_layout", least=f"{least / GIGA:.1f}", most=f"{hbm / GIGA:.1f}", count=str(count)
+        )
     )
-    return _cannot(each, f"{words}, on up to {count} systems")
+    return _cannot(each, words.text())

@@ -23,6 +23,7 @@ from models.transformer.work import Work, decode_work, encoding_work, prefill_wo
 from planner.evaluate.layouts import recipe_of
 from planner.evaluate.serving import lengths_of, precisions
 from planner.evaluate.serving_state import media_of, session_of
+from planner.messages import Message
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.spec.load.media import Media
@@ -325,7 +326,9 @@ def _precision(arch: Architecture, name: str) -> dict[str, Any]:
         "kv_precision": precisions(arch, name).kv_cache,
         "kept_wider": sum(wide.values()),
         "ready": not uneven,
-        "in_the_way": f"widths of {', '.join(uneven)} are no multiple of {BLOCK}" if uneven else "",
+        "in_the_way": Message.of("characterise.widths_uneven", names=", ".join(uneven), size=str(BLOCK)).text()
+        if uneven
+        else "",
     }
 
 
@@ -356,15 +359,17 @@ def _width_words(arch: Architecture, kind: str, width: int) -> str:
     """Say why a width makes no sense; empty where it does."""
     if kind == "ep":
         return (
-            "" if arch.experts % width == 0 else f"{arch.experts} experts do not divide: some ranks hold second copies"
+            ""
+            if arch.experts % width == 0
+            else Message.of("characterise.experts_not_dividing", count=str(arch.experts)).text()
         )
     if arch.heads % width:
-        return f"{arch.heads} heads do not divide"
+        return Message.of("characterise.heads_not_dividing", count=str(arch.heads)).text()
     inner: Sequence[int] = [n for n in (arch.ffn if not arch.experts else 0, arch.expert_ffn) if n]
     if inner and min(inner) / width < LEAST_SHARD:
-        return f"products of {min(inner) / width:g} columns per rank are too small"
+        return Message.of("characterise.products_too_small", count=f"{min(inner) / width:g}").text()
     if arch.mla and width > 1:
-        return "each rank keeps a copy of the latent cache"
+        return Message.of("characterise.latent_copies").text()
     if width > arch.kv_heads and not arch.mla:
-        return f"more than {arch.kv_heads} heads of keys and values: ranks keep copies of the cache"
+        return Message.of("characterise.cache_copies", count=str(arch.kv_heads)).text()
     return ""

@@ -19,6 +19,12 @@ from planner.estimate.case import CaseFacts
 from planner.estimate.reinforcement import ranked_splits
 from planner.estimate.serving_configuration import MAX, SIZES, Load, SearchResult, allowed_layouts
 from planner.evaluate.serving import engine_constants, rates_of
+from planner.messages import Message
+
+
+def systems_words(count: int) -> str:
+    """Say on how many systems."""
+    return Message.of("characterise.on_system" if count == 1 else "characterise.on_systems", count=str(count)).text()
 
 
 def serving_figures(facts: CaseFacts) -> dict[str, Any] | str:
@@ -26,17 +32,20 @@ def serving_figures(facts: CaseFacts) -> dict[str, Any] | str:
     workload, system = facts.serving, facts.system
     able = [name for name in workload.spec.precision if system.serves(name, workload.spec.arithmetic)]
     if not able:
-        return f"computes in {', '.join(system.flop_per_s)}, not in {', '.join(workload.spec.precision)}"
+        known, asked = ", ".join(system.flop_per_s), ", ".join(workload.spec.precision)
+        return Message.of("characterise.other_precisions", known=known, asked=asked).text()
     found: SearchResult = search_one_pool(facts, Load(MAX), None)
     best, count = found.best, facts.case.chips // system.chips
-    on = f"on {count} system{'s' if count > 1 else ''}"
+    on = systems_words(count)
     if best is None or not best.meets:
         layouts = allowed_layouts(facts, system, facts.case.chips, None, "layout")
         least = min(float(np.min(weight_bytes_per_chip(facts.architecture, layouts, name))) for name in able)
         room = engine_constants(workload, system, facts.constants.serving).usable_memory * system.hbm_bytes
         if least > room:
-            return f"memory: {on} weights take at least {least / GIGA:.1f} GB of each chip, and an engine may fill {room / GIGA:.1f} GB"
-        return f"{on} no layout and batch has room for weights and caches and meets all limits at once"
+            return Message.of(
+                "characterise.memory_of_weights", on=on, least=f"{least / GIGA:.1f}", most=f"{room / GIGA:.1f}"
+            ).text()
+        return Message.of("characterise.no_room_within_limits", on=on).text()
     rates, choice = rates_of(facts.serving, system, best.choice.precision), best.choice
     rate = float(best.point.requests_per_s) * best.copies
     return {
@@ -57,7 +66,7 @@ def reinforcement_figures(facts: CaseFacts) -> dict[str, Any] | str:
     except SpecError as error:
         return "; ".join(problem.message for problem in error.problems)
     if not splits:
-        return f"memory: on up to {count} systems no split of rollout and update has a legal layout that fits"
+        return Message.of("characterise.no_split", count=str(count)).text()
     update = splits[0].update
     rates = system.rates(update.setup.precision)
     return {

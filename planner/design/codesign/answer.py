@@ -273,17 +273,17 @@ def sections(answer: Mapping[str, Any], best: int) -> list[tuple[str, list[dict[
     found = [(f"{answer['architecture']} as named", named)]
     for chip in answer["chips"]:
         what = (
-            "cost per token"
+            Message.of("codesign.by_cost").text()
             if chip["ranked_by"] == "tokens_per_currency"
-            else "throughput per chip, as no price is known"
+            else Message.of("codesign.by_throughput").text()
         )
         rows = [_change_row(change, money) for change in chip["changes"][:best]]
         if rows:
-            found.append((f"{chip['system']}: one change at a time, by {what}", rows))
+            found.append((Message.of("codesign.head_changes", system=chip["system"], what=what).text(), rows))
     together = [
         {"system": chip["system"], **_change_row(chip["best"], money)} for chip in answer["chips"] if chip["best"] is not None
     ]  # fmt: skip
-    return [*found, ("All changes together: the best of each chip", together)]
+    return [*found, (Message.of("codesign.head_best").text(), together)]
 
 
 def _price(chip: Mapping[str, Any], money: str) -> str:

@@ -209,15 +209,15 @@ def sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]
         }
         for task in answer["tasks"] for row in task["tiers"]
     ]  # fmt: skip
-    found = [("Where the tasks run", tasks), ("Why", why)]
+    found = [(Message.of("edge.head_tasks").text(), tasks), ("Why", why)]
     repairs = [
         {"task": task["name"], "change": repair["words"], f"all with it ({money}/year)": repair["cost_per_year"]}
         for task in answer["tasks"] for repair in task["repairs"]
     ]  # fmt: skip
     if repairs:
-        found.append(("Any of these changes gives the task a place", repairs))
+        found.append((Message.of("edge.head_changes").text(), repairs))
     if answer["fleets"]:
-        found.append(("One device of each fleet", [_shown_fleet(row) for row in answer["fleets"]]))
+        found.append((Message.of("edge.head_devices").text(), [_shown_fleet(row) for row in answer["fleets"]]))
         tiers = [{**row, "tasks": ", ".join(row["tasks"]) or "none"} for row in answer["tiers"]]
         found += [("Tiers", tiers)] if tiers else []
     return found
