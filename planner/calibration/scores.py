@@ -237,7 +237,9 @@ def _score(
 
 def words_of_exclusion(row: Row) -> str:
     """Say that a row is not in the score, and of which row it is a copy."""
-    return f"not in the score{f': copy of {row.copy_of}, one figure scaled' * bool(row.copy_of)}"
+    if row.copy_of:
+        return Message.of("row.scaled_copy", name=row.copy_of).text()
+    return Message.of("row.not_scored").text()
 
 
 def by_metric(scores: Iterable[Score]) -> dict[str, dict[str, float]]:
