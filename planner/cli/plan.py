@@ -18,7 +18,7 @@ from planner.cli.streams import standard_input
 from planner.errors import BrokenPlanError
 from planner.escape import terminal
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK, USAGE
-from planner.messages import DEFAULT, LANGUAGES, Message, say, with_codes
+from planner.messages import DEFAULT, LANGUAGES, Message, with_codes
 from planner.plan import Plan, load_plan, parse_plan
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from planner.messages import say, stopped
 from planner.plan.rows.time import Slot
 from planner.report.plan_index import PlanIndex, mean_of
+from planner.report.words import MOST_SHARE
 
 BUSY_SHARE = 0.5  # share of the largest value: hours with at least so much are busy
 NAMED_SAVING = 0.005  # share of the price at an even load: less is left out
@@ -75,4 +76,17 @@ def clauses(index: PlanIndex) -> Iterator[str]:
             continue
         saved = 1 - index.paid[site] / even
         if abs(saved) >= NAMED_SAVING:
-            yield say("hours.pays_less" if saved > 0 else "hours.pays_more", site=site, share=f"{abs(saved):.1%}")
+            yield _pays(site, saved)
+
+
+def _pays(site: str, saved: float) -> str:
+    """Say what a site saves against a constant load, as a share of what that pays; what it pays more above 200 % by the factor.
+
+    >>> str(_pays("A", -0.2)).partition(":")[0], str(_pays("A", -2.5)).partition(":")[0]
+    ('A pays 20.0% more than an even load would', 'A pays 3.5 times what an even load would')
+    """
+    if saved > 0:
+        return say("hours.pays_less", site=site, share=f"{saved:.1%}")
+    if -saved <= MOST_SHARE:
+        return say("hours.pays_more", site=site, share=f"{-saved:.1%}")
+    return say("hours.pays_times", site=site, factor=f"{1 - saved:.3g}")

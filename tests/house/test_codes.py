@@ -10,13 +10,8 @@ from planner.messages import DEFAULT, texts
 
 MOST_WORDS = 5
 COPIED = 4  # words of a sentence that a code may not repeat from its beginning
-OF_DATA = (
-    "part",
-    "note",
-    "example",
-    "quantity",
-    "component",
-)  # topics whose codes are names that models, catalog and examples use
+OF_DATA = ("part", "note", "example", "quantity", "component", "head", "cell", "weekday")
+"""Topics whose codes are names that models, catalog, examples and tables use."""
 RULES = ("rule.sequence_parallel_needs_tp",)  # named as the rule of `models.training.layouts`
 ARTICLES = ("a", "an", "the")
 
