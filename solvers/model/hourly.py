@@ -55,6 +55,7 @@ from solvers.program import Program
 
 ROUNDING = 1e-6  # part of a number of systems, before it is rounded up; relative and absolute
 DIGITS = 9  # of what systems carry, up to which they carry alike
+MOST_ENTRIES = 1_000_000  # entries of the rows `least running`, up to which measures are taken, those that most fleet options share first
 
 
 def add_hourly(program: Program, data: PlanData) -> None:
@@ -150,7 +151,8 @@ def add_least_running(program: Program, data: PlanData) -> None:
     asked = np.where(rate.max(axis=0, initial=0.0)[:, None] > 0, _demand(data), 0.0)  # [W, T]
     if not asked.any():
         return
-    measure, slot, need, whole = _rows(rate, asked)
+    most = MOST_ENTRIES // (data.slots * len(data.holding_option))
+    measure, slot, need, whole = _rows(rate, asked, most)
     columns = np.where(data.covers()[:, data.slot_window], at_work(program, data), -1)  # [U, T]
     factor = whole[:, data.holding_option]  # [rows, U]
     row, holding = np.nonzero((columns[:, slot].T >= 0) & (factor > 0))
@@ -188,11 +190,13 @@ def _demand(data: PlanData) -> Floats:
     return asked if data.wait_slots is None else np.where((data.wait_slots == 0)[:, None], asked, 0.0)
 
 
-def _rows(rate: Floats, asked: Floats) -> tuple[Ints, Ints, Floats, Floats]:
-    """Return (measure, slot, need, factors [rows, K]) of the rows that rounding tightens."""
+def _rows(rate: Floats, asked: Floats, most: int) -> tuple[Ints, Ints, Floats, Floats]:
+    """Return (measure, slot, need, factors [rows, K]) of the rows that rounding tightens, by at most so many measures."""
     best = rate.max(axis=0)
-    able = rate.max(axis=1) > 0
-    measures = np.flatnonzero(able)[np.unique(np.round(rate[able] / best.max(), DIGITS), axis=0, return_index=True)[1]]
+    able = np.flatnonzero(rate.max(axis=1) > 0)
+    kinds = np.round(rate[able] / best.max(), DIGITS)
+    _, first, alike = np.unique(kinds, axis=0, return_index=True, return_counts=True)
+    measures = able[first[np.argsort(-alike, kind="stable")][:most]]
     one = np.where(rate[measures] > 0, rate[measures], best)  # [M, W]
     share = np.divide(1.0, one, out=np.zeros_like(one), where=one > 0)
     part = (share[:, None, :] * rate[None]).max(axis=2)  # [M, K]

@@ -13,6 +13,7 @@ from planner.formulate.formulation import formulate
 from planner.resolve.resolver import resolve_document
 from solvers.interface import Options
 from solvers.model import build as building
+from solvers.model import hourly
 from solvers.model.block_data.hourly import HourlyData
 from solvers.model.build import build
 from solvers.model.data import PlanData
@@ -98,6 +99,17 @@ def test_workloads_share_systems():
     assert (factors.tolist(), least) == ([1.0], 1.0)
     ((_, factors, least),) = rows_of(serving([[6.0], [3.0]], points, (1.0,)))
     assert (factors.tolist(), least) == ([1.0], 2.0)
+
+
+def test_rows_have_no_more_entries_than_are_allowed(monkeypatch):
+    """Of two kinds of systems on three fleet options the kind of two comes first; with no room for it there are no rows."""
+    points = [(0, 2.0, {0: 1.0}), (1, 3.0, {1: 1.0}), (2, 2.0, {2: 1.0})]
+    data = serving([[5.0, 7.0]], points, (1.0, 1.0, 1.0), pools=[[0, 1, 2]])
+    assert [least for _, _, least in rows_of(data)] == [3.0, 4.0, 2.0, 3.0]
+    monkeypatch.setattr(hourly, "MOST_ENTRIES", 11)
+    assert [least for _, _, least in rows_of(data)] == [3.0, 4.0]
+    monkeypatch.setattr(hourly, "MOST_ENTRIES", 5)
+    assert not rows_of(data)
 
 
 def drawn(seed):
