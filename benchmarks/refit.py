@@ -46,7 +46,7 @@ from planner.calibration.fit import (
     with_slopes,
 )
 from planner.calibration.levels import level_figures, missed_by_tier, spreads_by_label
-from planner.calibration.load_sensitivity import without_load_by_tier
+from planner.calibration.load_sensitivity import without_load_by_tier, without_ways_by_tier
 from planner.calibration.reach import features_of, range_figures, ranges_of, slope_figures, slopes_by_label
 from planner.calibration.targets import target_of
 from planner.files import write_file
@@ -66,7 +66,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model", choices=(*SOURCES, "all"), help="whose constants")
     parser.add_argument("--measurements", metavar="DIR", required=True, type=Path)
-    parser.add_argument("--bands", action="store_true", help="the error bands alone, all constants held")
+    parser.add_argument(
+        "--bands",
+        action="store_true",
+        help="the error bands and the table of errors for robust plans alone, all constants held",
+    )
     parser.add_argument("--only", metavar="NAME", nargs="+", help="fit only these constants, all others held")
     parser.add_argument("--write", action="store_true", help="write into the catalog")
     options = parser.parse_args(argv)
@@ -107,9 +111,7 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
     records[f"{target.name}_strengths"] = {
         level: calibrated_figure(value, source) for level, value in strengths.items()
     }
-    missed = missed_by_tier(cases, left_out)
-    records[f"{target.name}_interval"] = interval_record(cases, left_out, whole.values, source)
-    records[f"{target.name}_residuals"] = residual_figures(cases, missed, left_out["source"], source)
+    records |= error_records(cases, left_out, whole.values, source)
     records[f"{target.name}_levels"] = level_figures(spreads_by_label(cases, left_out["source"]), source)
     features = features_of(cases, whole.values)
     records[f"{target.name}_range"] = range_figures(ranges_of(cases, features), source)
@@ -120,22 +122,28 @@ def refitted(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, 
     return records, lines
 
 
-def interval_record(
+def error_records(
     cases: Sequence, left_out: Mapping[str, np.ndarray], values: Mapping[str, float], source: str
-) -> dict[str, dict]:
-    """Write the bands of the errors without what the load explains."""
-    return band_figures(bands_by_tier(missed_by_tier(cases, without_load_by_tier(cases, left_out, values))), source)
+) -> dict[str, dict[str, dict]]:
+    """Write the bands of the errors without what the load and its open ways explain, and their table for robust plans without the open ways."""
+    name = target_of(cases).name
+    missed = missed_by_tier(cases, without_load_by_tier(cases, left_out, values))
+    scenario = without_ways_by_tier(cases, left_out, values)
+    return {
+        f"{name}_interval": band_figures(bands_by_tier(missed), source),
+        f"{name}_residuals": residual_figures(cases, missed_by_tier(cases, scenario), scenario["source"], source),
+    }
 
 
 def refitted_bands(cases: Sequence, catalog: Catalog, source: str) -> tuple[dict[str, dict[str, dict]], list[str]]:
-    """Find the bands of the errors of the catalog's constants, which stay: (record name -> figures, lines for people)."""
+    """Find bands and tables of the errors of the catalog's constants, which stay: (record name -> figures, lines for people)."""
     target = target_of(cases)
     whole = with_slopes(fit_problem(cases, catalog.constants(target.name), shipped_strengths(catalog, target)))
     left_out = {by: leave_out_by_group(cases, by, whole)[0] for by in LEAVE_OUT_OF_TIER.values()}
-    figures = interval_record(cases, left_out, whole.values, source)
-    shipped = catalog.get("constants", f"{target.name}_interval")
-    lines = [f"{name}: {shipped.value(name):.4g} -> {figure['value']:.4g}" for name, figure in figures.items()]
-    return {f"{target.name}_interval": figures}, lines
+    records = error_records(cases, left_out, whole.values, source)
+    shipped, bands = catalog.get("constants", f"{target.name}_interval"), records[f"{target.name}_interval"]
+    lines = [f"{name}: {shipped.value(name):.4g} -> {figure['value']:.4g}" for name, figure in bands.items()]
+    return records, lines
 
 
 def fitted_with_strengths(cases: Sequence, catalog: Catalog) -> tuple[Linearised, dict[str, float]]:

@@ -55,3 +55,14 @@ def without_load_by_tier(
         by: measured - without_ways(without_load(measured - left_out[by], *by_load(cases, values, bands, tier)), *ways)
         for tier, by in LEAVE_OUT_OF_TIER.items()
     }
+
+
+def without_ways_by_tier(
+    cases: Sequence[MeasuredCase], left_out: Mapping[str, Floats], values: Mapping[str, float]
+) -> dict[str, Floats]:
+    """Move ln(predicted) of leave-out predictions as far towards the measured figure as the open ways of loading explain.
+
+    What the load explains stays, since a scenario of a robust plan adds no load to the time to first token.
+    """
+    measured, ways = log_measured(cases), by_way(cases, values)
+    return {by: measured - without_ways(measured - predicted, *ways) for by, predicted in left_out.items()}

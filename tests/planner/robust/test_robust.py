@@ -101,17 +101,13 @@ def test_worlds_keep_to_their_distributions(spec):
 
 
 def test_the_table_of_errors_agrees_with_the_bands_of_the_catalog(spec):
-    """The 10 and 90 % quantiles are the bounds of the 80 % interval, found from the same rows.
-
-    The bands leave out of the time to first token what an unstated way of loading explains, 9 % at most; the table does not yet.
-    """
+    """The 10 and 90 % quantiles are the bounds of the 80 % interval, found from the same rows; the load, which no scenario adds, stays in the table."""
     problem = resolve_document(spec)
     for known in (problem.constants.measured_serving, problem.constants.measured_training):
         for (tier, label), table in known.residuals.items():
             low, high = (table[known.levels.index(level)] for level in (0.1, 0.9))
             if tier != "known":
-                apart = 0.1 if label == "ttft" else 0.05
-                assert (low, high) == pytest.approx(known.bands[tier, label], rel=apart), (tier, label)
+                assert (low, high) == pytest.approx(known.bands[tier, label], rel=0.05), (tier, label)
             assert list(table) == sorted(table)
 
 
@@ -429,7 +425,7 @@ def test_the_port_of_a_standby_layout_is_paid(spec):
         {"system": "MI300X 8x OAM node", "how": "buy", "price": "250000 USD", "supply": 24},
     ]
     porting = [{"family": family, "cost": "1000 USD"} for family in ("cdna3", "hopper")]
-    plan = planner.solve(asked({**spec, "offers": offers, "porting": porting}, confidence=0.9), threads=1)
+    plan = planner.solve(asked({**spec, "offers": offers, "porting": porting}, confidence=0.93), threads=1)
     systems = lambda rows: {pool["system"] for row in rows for pool in row["pools"]}
     assert systems(plan["workloads"][0]["points"]) == {"MI300X 8x OAM node"}
     assert "DGX H100" in systems(plan["robustness"]["standing_by"])
