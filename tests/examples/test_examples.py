@@ -18,6 +18,7 @@ from planner.spec.model import parse_spec
 from planner.studies.ladder import ladder
 from tests.conftest import ALL_CASES, long_run
 from tests.plans.test_deployments import assert_deployable
+from tests.plans.test_joint_network import assert_joined
 
 GAP = 0.005
 WHOLE_GAPS = {"inference_cluster": 0.04, "inference_cluster_phases": 0.05, "compute_network": 0.25, "ways": 0.04}
@@ -69,6 +70,7 @@ def test_the_plan_of_an_example_has_whole_replicas_and_holds(example, name):
     else:
         assert plan.document.get("replicas", "whole") == "whole"
         assert_deployable(plan)
+    assert_joined(plan)
     assert planner.verify_plan(plan) == []
 
 

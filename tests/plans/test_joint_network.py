@@ -29,6 +29,22 @@ def crossing(plan):
     ]
 
 
+def assert_joined(plan):
+    """Each point with two pools states one path; pools on two kinds of systems stand on one network of the plan."""
+    for work in plan["workloads"]:
+        for row in work["points"]:
+            systems = {pool["system"] for pool in row["pools"]}
+            if len({pool["role"] for pool in row["pools"]} & {"prefill", "decode", "update", "rollout"}) == 2:
+                assert row["path"]["kind"] == "network" and 0 <= row["path"]["share"] <= 1
+            if len(systems) > 1:
+                shared = [
+                    net
+                    for net in plan["fabrics"]
+                    if net["site"] == row["site"] and systems <= set(net.get("members", ()))
+                ]
+                assert len(shared) == 1 and shared[0]["taken"] <= 1 and shared[0]["design"] == row["path"]["design"]
+
+
 @pytest.fixture(scope="module")
 def small():
     return planner.solve(spec(180))
@@ -41,6 +57,7 @@ def test_the_network_has_one_row(small):
     held = {held["system"]: held["count"] for held in small["fleet"]}
     assert row["members"] == held and row["systems"] == sum(held.values())
     assert row["taken"] == pytest.approx(row["systems"] / row["size"]) and row["ports"] == 8 * row["systems"]
+    assert_joined(small)
     assert verify_plan(small) == []
 
 
