@@ -88,7 +88,7 @@ def test_chinese_multipliers_float_the_purchase_alone():
     battery = {"energy": "60 kWh", "power": "20 kW", "energy_price": "1000 CNY/kWh", "life": "10 years"}
     plan = planner.solve(
         spec(
-            {"region": "cn-nanjing", "electricity": {"battery": battery}},
+            {"region": "cn-nanjing", "pue": 1.3, "electricity": {"battery": battery}},
             origin="cn-nanjing",
             system="HGX H20 8-GPU server",
             offers=[{"system": "HGX H20 8-GPU server", "how": "buy"}],
