@@ -180,7 +180,7 @@ def _owned(
         site=site, offer=offer, system=system, fabric=design, plant=band.plant,
         capital=offer.prices[site.region], fabric_capital=0.0 if sunk else band.price, facility_capital=building, rent_per_s=0.0,
         max_it_w=most, idle_it_w=system.idle_w + band.power_w, largest=band.largest,
-        staff_per_year=money.staff_of(most, site.hall_per_w_s == 0), software_per_year=_software(money, offer, system),
+        staff_per_year=money.staff_of(most, site.hall_per_w_s == 0, site.crew_per_s > 0), software_per_year=_software(money, offer, system),
     )  # fmt: skip
 
 

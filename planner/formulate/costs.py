@@ -349,23 +349,31 @@ def arc_terms(
 
 
 def site_terms(problem: ResolvedSpec, rates: Rates) -> list[AnyTerms]:
-    """Build the terms of the fixed costs of sites, from the time at which a site exists."""
-    fixed = [(r, site) for r, site in enumerate(problem.sites) if site.fixed_cost_per_s]
+    """Build the terms of what sites cost at any size, from the time at which a site exists: fixed costs, and crews, whose pay rises as that of staff does."""
     last = problem.calendar.windows - 1
-    windows = [(window_at(problem.calendar, site.from_s), last) for _, site in fixed]
-    return [
-        Flowing(
-            component=components.SITES.key,
-            decision=SITE,
-            at=np.array([r for r, _ in fixed], dtype=np.int64),
-            places=tuple((site.region, "", "") for _, site in fixed),
-            dates=rates.dates,
-            per_unit=np.array([site.fixed_cost_per_s for _, site in fixed], dtype=float),
-            profile=rates.worth[None, :],
-            follows=np.zeros(len(fixed), dtype=np.int64),
-            windows=np.array(windows, dtype=np.int64).reshape(-1, 2),
+    rising = rates.worth * problem.calendar.risen(problem.economics.escalation.staff)
+    paid = (
+        (components.SITES, [site.fixed_cost_per_s for site in problem.sites], rates.worth),
+        (components.STAFF, [site.crew_per_s for site in problem.sites], rising),
+    )
+    found: list[AnyTerms] = []
+    for component, per_s, profile in paid:
+        at = [r for r, amount in enumerate(per_s) if amount]
+        windows = [(window_at(problem.calendar, problem.sites[r].from_s), last) for r in at]
+        found.append(
+            Flowing(
+                component=component.key,
+                decision=SITE,
+                at=np.array(at, dtype=np.int64),
+                places=tuple((problem.sites[r].region, "", "") for r in at),
+                dates=rates.dates,
+                per_unit=np.array([per_s[r] for r in at], dtype=float),
+                profile=profile[None, :],
+                follows=np.zeros(len(at), dtype=np.int64),
+                windows=np.array(windows, dtype=np.int64).reshape(-1, 2),
+            )
         )
-    ]
+    return found
 
 
 def copy_terms(problem: ResolvedSpec, dates: Dates) -> list[AnyTerms]:

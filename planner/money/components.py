@@ -45,7 +45,7 @@ SYSTEMS = Component("systems", (SYSTEM,), fixed=True, capital=True, carbon="embo
 FABRIC = Component("fabric", (SYSTEM,), fixed=True, capital=True)
 MAINTENANCE = Component("maintenance", (SYSTEM,), fixed=True)
 SPARE_PARTS = Component("spare parts", (SYSTEM,), fixed=True, capital=True)
-STAFF = Component("staff", (SYSTEM,), fixed=True)
+STAFF = Component("staff", (SYSTEM, SITE), fixed=True)
 SOFTWARE = Component("software", (SYSTEM, HOUR), fixed=True)
 LEVIES = Component("levies", (SYSTEM,), fixed=True)
 FACILITY = Component("facility", (SYSTEM,), fixed=True)

@@ -63,6 +63,7 @@ class Economics:
     residual: Mapping[str, Residual] | None = None  # by system; None where none can be bought
     spare_parts: float = 0.0  # held beside bought systems, per unit of their purchase price
     staff_per_w: float = 0.0  # per year and watt of nameplate in buildings of our own
+    staff_beside_crew_per_w: float = 0.0  # the same where the site has a crew of its own
     staff_per_system: float = 0.0  # per year
     software_per_chip: float = 0.0  # per year
     software_per_system: float = 0.0  # per year
@@ -91,9 +92,10 @@ class Economics:
         """Compute what a building costs per year, per unit of its price."""
         return _annuity(self.discount_rate, self.facility_life_years, self.payments_per_year)
 
-    def staff_of(self, nameplate_w: float, own_building: bool) -> float:
-        """Compute the staff of one bought system per year; that of a rented hall is in its rent."""
-        return self.staff_per_system + (self.staff_per_w * nameplate_w if own_building else 0.0)
+    def staff_of(self, nameplate_w: float, own_building: bool, crew: bool) -> float:
+        """Compute the staff of one bought system per year, beside the crew of its site; that of a rented hall is in its rent."""
+        per_w = self.staff_beside_crew_per_w if crew else self.staff_per_w
+        return self.staff_per_system + (per_w * nameplate_w if own_building else 0.0)
 
     def software_of(self, chips: int) -> float:
         """Compute the licences and the support of one system per year, bought or rented."""

@@ -213,6 +213,7 @@ class SiteFacts:
     pue: Effectiveness
     facility_cost_per_w: float  # an ordinary building
     fixed_cost_per_s: float
+    crew_per_s: float  # staff of the site at any size, at the start of the horizon
     systems: tuple[str, ...]
     topologies: tuple[str, ...]
     fabric: NetworkFacts | None

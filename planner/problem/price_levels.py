@@ -38,6 +38,7 @@ OF_DEFAULT = {
     "china_electricity_price": "electricity",
     "staff_per_power": "staff",
     "staff_per_system": "staff",
+    "staff_beside_crew": "staff",
     "software_per_chip": "software",
     "software_per_system": "software",
 }

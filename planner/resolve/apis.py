@@ -106,7 +106,7 @@ def _place(context: ResolveContext, api: Api, path: str, facts: ApiFacts, zones:
     hours = context.clock.hours
     site = SiteFacts(
         path=path, region=api.name, power_limit_w=np.inf, price_per_j=np.zeros(hours), carbon_kg_per_j=np.zeros(hours), pue=Effectiveness(1.0, 1.0),
-        facility_cost_per_w=0.0, fixed_cost_per_s=0.0, systems=(api.name,), topologies=(), fabric=None, export_zone="none",
+        facility_cost_per_w=0.0, fixed_cost_per_s=0.0, crew_per_s=0.0, systems=(api.name,), topologies=(), fabric=None, export_zone="none",
         zones=zones, fails_with=api.name, from_s=seconds_from(context.spec.horizon.start, api.available_from), api=facts,
     )  # fmt: skip
     system = SystemFacts(

@@ -180,8 +180,11 @@ def _calendar(
 ) -> Calendar:
     """Cut the horizon into windows at the start and end of jobs, the set-up of lines, and all deliveries, retirements and changes."""
     spec = context.spec
-    yearly = money.escalation.by_window or any(
-        isinstance(workload, Serving) and workload.demand.growth_per_year for workload in spec.workloads
+    with_crews = any(site.crew_per_s for site in sites)
+    yearly = (
+        (with_crews and money.escalation.staff != 0.0)
+        or money.escalation.by_window
+        or any(isinstance(workload, Serving) and workload.demand.growth_per_year for workload in spec.workloads)
     )
     return build_calendar(
         spec.horizon.years,

@@ -84,6 +84,7 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
         facility_cost_per_w=context.convert((building, "USD")),
         facility_premium=building_premium(context) if building else 0.0,
         fixed_cost_per_s=0.0 if site.fixed_cost is None else context.convert(site.fixed_cost),
+        crew_per_s=_crew(context, place),
         systems=place.systems,
         topologies=tuple(dict.fromkeys(site.topologies)),
         fabric=replace(_fabric(context, place), used_share=site.network_share),
@@ -103,6 +104,17 @@ def _site(context: ResolveContext, place: SitePlace, money: Economics, phases: t
         hall=hall_facts(site),
         assured=assured(site),
     )
+
+
+def _crew(context: ResolveContext, place: SitePlace) -> float:
+    """Return the pay of the crew of a site [plan currency/s], booked as an assumption; 0 where none is stated."""
+    stated, path = place.site.crew, f"{place.path}.crew"
+    if stated is None:
+        return 0.0
+    paid = context.convert(stated, path=path)
+    scope = ("staff", place.region.name, "")
+    context.assume_stated(path, paid, f"{context.spec.currency}/s", scope, note=place.site.note)
+    return paid
 
 
 def _building_and_hall(context: ResolveContext, place: SitePlace) -> tuple[float, float]:

@@ -49,6 +49,7 @@ SITE_PATHS = (
     ".electricity_price",
     ".delivery",
     ".fixed_cost",
+    ".crew",
     ".least",
     ".available_from",
     ".available_until",

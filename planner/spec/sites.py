@@ -35,6 +35,9 @@ class Site(Assurance, Hall, SiteInTime):
     """Rate at which all jobs there together read their data and write their checkpoints; unlimited if omitted."""
     fixed_cost: AmountPerSecond | None = None
     """Fixed cost of using the site at all."""
+    crew: AmountPerSecond | None = None
+    """Pay of the crew that the site needs at any size while it is used, such as shifts round the clock; none if omitted. Staff by power then
+    counts what each further MW takes (`staff_beside_crew` of the catalog, unless `economics.staff_per_power` is stated)."""
     colocation: PeakPrice | None = None
     """Rent of a hall for our own systems, per nameplate power and time, in place of a building; electricity is paid on top."""
     building: Literal["standing", "new"] = "standing"

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.checked_plan import CheckedPlan, Row
-from planner.verify.fleet.options import HeldKey, key_at, worth_of
+from planner.verify.fleet.options import HeldKey, key_at, site_worth
 from planner.verify.load.classes import check_classes
 from planner.verify.load.prefix_routing import check_prefix_routing
 from planner.verify.load.sessions import check_sessions
@@ -42,12 +42,11 @@ def check_amounts(plan: CheckedPlan) -> None:
 
 
 def _add_sites_of_copies(plan: CheckedPlan, copies: set[str]) -> None:
-    """Add the fixed cost of sites that only keep a copy of weights, split evenly over all workloads."""
+    """Add the fixed cost and the crew of sites that only keep a copy of weights, split evenly over all workloads."""
     names = [*plan.serving, *plan.training]
     for region in copies - {row["site"] for row in plan.document["fleet"]}:
-        amount = plan.sites[region].fixed_cost_per_s * worth_of(plan.problem, plan.sites[region])
-        if amount:
-            plan.sums.lines["site", region, "", ""] = amount
+        for component, amount in site_worth(plan.problem, plan.sites[region]).items():
+            plan.sums.lines[component, region, "", ""] = amount
             for name in names:
                 plan.sums.by_workload[name] += amount / len(names)
 

@@ -17,7 +17,7 @@ from planner.verify.fleet.hourly import paid_in
 from planner.verify.fleet.options import CheckedOption, tokens_price
 from planner.verify.lines import LineCheck
 from planner.verify.points.reinforcement import slots_per_s
-from planner.verify.timing import TIME_TOL_S, paid_yearly, risen_by_slot
+from planner.verify.timing import TIME_TOL_S, paid_yearly, risen, risen_by_slot
 
 
 def payments(plan: CheckedPlan) -> list[float]:
@@ -126,12 +126,16 @@ class _PhasePayments:
         return total
 
     def _sites(self) -> float:
-        """Add the fixed cost of the sites in use."""
-        used = [self.plan.sites[region] for component, region, *_ in self.plan.sums.lines if component == "site"]
-        return sum(
-            site.fixed_cost_per_s * sum(s for _, w, s in self.slots if self.edges[w] >= site.from_s - TIME_TOL_S)
-            for site in used
-        )
+        """Add the fixed cost and the crew of the sites in use."""
+        total = 0.0
+        for component, region, _, how in self.plan.sums.lines:
+            if component in ("site", "staff") and not how:
+                site = self.plan.sites[region]
+                for _, w, s in self.slots:
+                    if self.edges[w] >= site.from_s - TIME_TOL_S:
+                        crew = site.crew_per_s * risen(self.problem.economics.escalation.staff, self.edges[w])
+                        total += (site.fixed_cost_per_s if component == "site" else crew) * s
+        return total
 
     def _lines(self) -> float:
         """Add the rent of lines and their traffic, or else the copies of weights, evenly over time."""

@@ -13,7 +13,7 @@ from planner.verify.checked_plan import CheckedPlan, LineKey, Sums
 from planner.verify.fleet.economics import levies_of, licences_of, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.hourly import paid_in
-from planner.verify.fleet.options import CheckedOption, key_of, worth_of
+from planner.verify.fleet.options import CheckedOption, key_of, site_worth
 from planner.verify.points.reinforcement import slots_per_s
 from planner.verify.timing import risen_by_slot
 
@@ -152,12 +152,12 @@ class _Adder:
         self.carbon["operation", *place] += joules * float(option.site.carbon_kg_per_j[hour])
 
     def _sites(self, at_site: Mapping[str, Mapping[str, float]]) -> None:
-        """Add the fixed cost of each site that holds systems."""
+        """Add the fixed cost and the crew of each site that holds systems."""
         for site in self.problem.sites:
-            if site.fixed_cost_per_s and site.region in at_site:
-                amount = site.fixed_cost_per_s * worth_of(self.problem, site)
-                self.lines["site", site.region, "", ""] += amount
-                self._charge(amount, at_site[site.region])
+            if site.region in at_site:
+                for component, amount in site_worth(self.problem, site).items():
+                    self.lines[component, site.region, "", ""] += amount
+                    self._charge(amount, at_site[site.region])
 
     def _meters(self, at_site: Mapping[str, Mapping[str, float]]) -> None:
         """Add the amounts of the meters, where electricity is a decision."""

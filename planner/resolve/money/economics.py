@@ -81,9 +81,23 @@ def with_ownership(context: ResolveContext, money: Economics, offers: Sequence[O
         levies=_levies(context),
         spare_parts=_share(context, "spare_parts", "spare_parts", Message.of("resolve.share_of_price_in_stock").text()),
         staff_per_w=_yearly(context, "staff_per_power", "W s", Message.of("resolve.building_staff").text()),
+        staff_beside_crew_per_w=_beside_crew(context),
         staff_per_system=_yearly(context, "staff_per_system", "s", Message.of("resolve.system_staff").text()),
         residual={system: curve for system in bought if (curve := own.get(system, common)) is not None},
     )
+
+
+def _beside_crew(context: ResolveContext) -> float:
+    """Return the staff by power at sites with a crew, per year and watt: the catalog's unless the spec states that of all sites; 0 without such a site."""
+    key, stated = "staff_beside_crew", context.spec.economics.staff_per_power
+    crews = [site for site in context.spec.sites if site.crew is not None]
+    if not crews:
+        return 0.0
+    if stated is not None:
+        return context.convert(stated) * YEAR_S
+    reason = Message.of("owning.staff_beside_crew").text()
+    scope = [("staff", site.region, "*") for site in crews]
+    return context.convert((context.ledger.default(key, f"economics.{key}", reason, *scope), "USD")) * YEAR_S
 
 
 def _with_software(context: ResolveContext, money: Economics) -> Economics:

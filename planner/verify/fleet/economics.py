@@ -78,7 +78,8 @@ def yearly_of(money: Economics, option: CheckedOption) -> dict[str, float]:
     """Return what one bought system costs per year beside maintenance, by component; components that cost nothing are left out."""
     staff = money.staff_per_system
     if option.site.facility_cost_per_w > 0:  # the staff of a rented hall is in its rent
-        staff += option.nameplate_w * money.staff_per_w
+        each_w = money.staff_beside_crew_per_w if option.site.crew_per_s > 0 else money.staff_per_w
+        staff += option.nameplate_w * each_w
     yearly = (("staff", staff), ("software", licences_of(money, option)))
     return {name: amount for name, amount in yearly if amount}
 

@@ -14,7 +14,7 @@ from planner.problem.fabrics import bands, reach_of, reach_with_others, scaleout
 from planner.problem.facility import AIR
 from planner.problem.facts import OfferFacts, ResolvedSpec, ScaleOut, ServingFacts, SiteFacts, SystemFacts
 from planner.spec.fabrics import PROVIDER
-from planner.verify.timing import TIME_TOL_S
+from planner.verify.timing import TIME_TOL_S, risen
 
 HeldKey = tuple[str, str, str, str, int | None, str, str]
 """Site, system, how it is obtained, fabric and its size, offer, tenant."""
@@ -157,12 +157,19 @@ def tokens_price(site: SiteFacts, workload: ServingFacts, begin_s: float) -> flo
     return float(at_start * (1 + site.api.price_change) ** (begin_s / YEAR_S))
 
 
-def worth_of(problem: ResolvedSpec, site: SiteFacts) -> float:
-    """Compute the present worth of one unit per second, from the opening of the site on [s]."""
+def site_worth(problem: ResolvedSpec, site: SiteFacts) -> dict[str, float]:
+    """Compute the present value of what a site in use costs at any size, by component: its fixed cost, and its crew; none that is free."""
+    crew = site.crew_per_s * worth_of(problem, site, problem.economics.escalation.staff)
+    amounts = {"site": site.fixed_cost_per_s * worth_of(problem, site), "staff": crew}
+    return {component: amount for component, amount in amounts.items() if amount}
+
+
+def worth_of(problem: ResolvedSpec, site: SiteFacts, escalation: float = 0.0) -> float:
+    """Compute the present worth of one unit per second, which rises by a share at the end of each year, from the opening of the site on [s]."""
     calendar = problem.calendar
     open_in = [bool(calendar.edges_s[w] >= site.from_s - TIME_TOL_S) for w in range(calendar.windows)]
     return sum(
-        float(s * d)
+        float(s * d) * risen(escalation, float(calendar.edges_s[w]))
         for s, d, w in zip(calendar.seconds, calendar.discount, calendar.window, strict=True)
         if open_in[int(w)]
     )

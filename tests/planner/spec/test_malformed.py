@@ -45,7 +45,7 @@ SERVING: dict[str, Any] = {
     }],
     "sites": [{
         "region": "us-virginia", "power": "1 MW", "systems": ["DGX H100"], "topologies": ["scale-up"], "fabric": "InfiniBand NDR",
-        "fixed_cost": "1000 USD/year", "electricity_price": "0.08 USD/kWh", "pue": 1.2, "note": "",
+        "fixed_cost": "1000 USD/year", "crew": "1000 USD/year", "electricity_price": "0.08 USD/kWh", "pue": 1.2, "note": "",
     }],
     "offers": [{"system": "DGX H100", "how": "buy", "price": "310000 USD", "supply": 50, "regions": ["us-virginia"], "note": ""}],
     "limits": {"budget": "100M CNY", "capital": "100M USD", "carbon": "100 kt", "export_control": True, "licences": ["H100 SXM5 80GB"]},
@@ -360,7 +360,7 @@ def repeated() -> Iterator[Case]:
 
 
 def empty_and_null() -> Iterator[Case]:
-    nullable = {"profile", "ttft", "tpot", "e2e", "p95", "p50", "mean", "grade", "residency", "weights_from", "power", "systems", "fixed_cost", "electricity_price", "pue",
+    nullable = {"profile", "ttft", "tpot", "e2e", "p95", "p50", "mean", "grade", "residency", "weights_from", "power", "systems", "fixed_cost", "crew", "electricity_price", "pue",
                 "price", "supply", "regions", "offers", "budget", "capital", "carbon", "discount_rate", "date", "id", "$schema"}  # fmt: skip
     for path, value in nodes(SERVING):
         if path[0] in ("workloads", "sites", "offers", "limits", "horizon", "objective", "solver") and isinstance(
