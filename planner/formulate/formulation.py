@@ -36,6 +36,7 @@ from planner.formulate.parts import part_limits
 from planner.formulate.porting import port_data
 from planner.formulate.preemption import preemption_arrays
 from planner.formulate.quality import choice_data
+from planner.formulate.relays import relay_arrays, relay_terms
 from planner.formulate.residency import residency_arrays
 from planner.formulate.spread import spread_data
 from planner.formulate.storage import storage_arrays
@@ -83,6 +84,7 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
     terms: tuple[AnyTerms, ...] = (
         *holding_terms(problem, fleet_options, holdings, site_of, rates),
         *point_terms(problem, points, site_of, rates),
+        *relay_terms(problem, points, rates),
         *arc_terms(problem, candidates, arcs, origins, arc_kinds, rates),
         *site_terms(problem, rates),
         *copy_terms(problem, rates.dates),
@@ -118,6 +120,7 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
         **(
             meter_arrays(problem, costs)
             | residency_arrays(problem, points)
+            | relay_arrays(problem, points, costs)
             | hourly_arrays(problem, fleet_options, holdings, costs)
         ),
         **preemption_arrays(problem, points),

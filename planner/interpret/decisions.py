@@ -18,11 +18,12 @@ from planner.interpret.failover import Failures
 from planner.interpret.hourly import starts_of
 from planner.interpret.lines import LineDecisions
 from planner.interpret.spread import spread_rows
-from planner.money.components import COPY, HOUR, LINE, PORT, REPLICA, REQUEST, SITE, START, SYSTEM
+from planner.money.components import COPY, HOUR, LINE, LOAD, PORT, REPLICA, REQUEST, SITE, START, SYSTEM
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts
 from planner.problem.lines import NO_TREE
 from planner.problem.phases import Term
 from planner.problem.porting import PortingFacts
+from solvers.model.preemption import predecessors
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class Decisions:
             HOUR: self.running.astype(float),
             START: starts_of(self.problem, self.form, self.running).astype(float),
             REPLICA: self.active,
+            LOAD: self._loading(),
             REQUEST: self.flow,
             SITE: self.opened.astype(float),
             COPY: self._copies(),
@@ -98,6 +100,21 @@ class Decisions:
             return self.lines.shares(position)
         users = self._users(self.problem.porting[position])
         return dict.fromkeys(users, 1 / len(users))
+
+    def arriving(self, workers: Ints) -> Floats:
+        """Return the workers [role, slot] that hold their weights in a slot and did not in the slot before."""
+        before = predecessors(np.asarray(self.problem.calendar.next, dtype=np.int64))
+        found: Floats = np.maximum(workers - workers[:, before], 0).astype(float)
+        return found
+
+    def _loading(self) -> Floats:
+        """Return the workers that load their weights in each slot [use of a point, slot], of the points that have a name."""
+        point = self.form.data.point_uses[:, 0]
+        found = np.zeros((len(point), self.problem.calendar.slots))
+        for p in self.used:
+            if p in self.resident:
+                found[point == p] = self.arriving(self.resident[p])
+        return found
 
     def _copies(self) -> Floats:
         """Mark the edges of the trees along which weights reach the sites that serve, one tree after the other."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.arrays import Floats, Ints
+from models.arrays import Ints
 from planner.formulate.formulation import Formulation
+from planner.formulate.relays import worker_price
 from planner.formulate.residency import is_spared, point_ready_s, serves_on_systems, spare_workers
-from solvers.model.preemption import predecessors
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def _deployment_rows(decided: Decisions) -> list[dict[str, Any]]:
 def _row(decided: Decisions, p: int, workers: Ints) -> dict[str, Any]:
     """Build the row of a point from its workers [role, slot]."""
     point = decided.form.points[p]
+    parts = point_ready_s(decided.problem, point)
+    load_s = sum(parts.values())
     pools: list[dict[str, Any]] = [
         {
             "role": use.role,
@@ -68,17 +70,21 @@ def _row(decided: Decisions, p: int, workers: Ints) -> dict[str, Any]:
             "least_workers": int(mine.min()),
             "systems": float(mine.max() * use.systems_per_worker),
             **({"spare_workers": spare_workers(use)} if is_spared(point) else {}),
+            **(
+                {}
+                if decided.problem.economics.relays is None
+                else {"relay_cost": worker_price(decided.problem, use, load_s)}
+            ),
         }
         for use, mine in zip(point.uses, workers, strict=True)
     ]
-    parts = point_ready_s(decided.problem, point)
     return {
         "point": decided.point_ids[p],
         "workload": point.workload.name,
         "site": point.site,
         "replicas": min(pool["workers"] // pool["workers_per_replica"] for pool in pools),
         "pools": pools,
-        "load_s": sum(parts.values()),
+        "load_s": load_s,
         **({} if point.serving.spec.scale_up is None else {"load_parts_s": parts}),
         "loads": _loads(decided, workers),
     }
@@ -87,6 +93,4 @@ def _row(decided: Decisions, p: int, workers: Ints) -> dict[str, Any]:
 def _loads(decided: Decisions, workers: Ints) -> float:
     """Count how often a worker loads its weights over the horizon."""
     calendar = decided.problem.calendar
-    before = predecessors(np.asarray(calendar.next, dtype=np.int64))
-    arriving: Floats = np.maximum(workers - workers[:, before], 0).sum(axis=0).astype(float)
-    return float(arriving @ (calendar.seconds / calendar.step_s))
+    return float(decided.arriving(workers).sum(axis=0) @ (calendar.seconds / calendar.step_s))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from planner.messages import DEFAULT, Message
 
 SYSTEM, REPLICA, REQUEST = "system", "replica", "request"
+LOAD = "load"  # a worker that loads its weights in a slot
 HOUR, START = (
     "hour",
     "start",
@@ -15,8 +16,8 @@ SITE, COPY, PORT = "site", "copy", "port"
 LINE, STREAM, SEND = "line", "stream", "send"
 GRID, PEAK, CONTRACT, TAKEN, STORE, POWER = "grid", "peak", "contract", "taken", "store", "power"
 AT_METER = (GRID, PEAK, CONTRACT, TAKEN, STORE, POWER)
-DATED = (SYSTEM, REPLICA, REQUEST, HOUR, START)
-"""Decisions whose amounts fall due when a system is held, works, answers, runs or starts; amounts of the others are spread evenly over the horizon."""
+DATED = (SYSTEM, REPLICA, REQUEST, LOAD, HOUR, START)
+"""Decisions whose amounts fall due when a system is held, works, answers, loads, runs or starts; amounts of the others are spread evenly over the horizon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ EGRESS = Component("egress", (REQUEST,), of_workload=True)
 API_TOKENS = Component("api", (REQUEST,), of_workload=True)
 PORTING = Component("porting", (PORT,), of_workload=True)
 ENVIRONMENTS = Component("environments", (REPLICA,), of_workload=True)
+RELAYS = Component("relays", (LOAD,), of_workload=True)
 WEIGHTS = Component("weights", (COPY, SEND), of_workload=True)
 LINES = Component("lines", (LINE,), of_workload=True)
 CONTROL = Component("control", (STREAM,), of_workload=True)
@@ -70,7 +72,7 @@ COMPONENTS = {
     component.key: component
     for component in (
         SYSTEMS, FABRIC, MAINTENANCE, SPARE_PARTS, STAFF, SOFTWARE, LEVIES, FACILITY, COLOCATION, ENERGY, RENT, EARLY_EXIT, SITES, EGRESS,
-        API_TOKENS, PORTING, ENVIRONMENTS, WEIGHTS, LINES, CONTROL, TELEMETRY, DEMAND_CHARGE, PPA, BATTERY,
+        API_TOKENS, PORTING, ENVIRONMENTS, RELAYS, WEIGHTS, LINES, CONTROL, TELEMETRY, DEMAND_CHARGE, PPA, BATTERY,
     )
 }  # fmt: skip
 

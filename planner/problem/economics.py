@@ -7,10 +7,12 @@ them and are charged the annuities of the time. Not here: the check (`planner.ve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
+from catalog.units import HOUR_S
 from models.economics import (
     annuity,
     discount_factor,
@@ -51,6 +53,18 @@ class Escalation:
         return self.electricity != 0.0 or self.rent != 0.0
 
 
+NUISANCE_S = 0.01 * HOUR_S
+"""Time of a system for which a load of weights is paid beside the time that it takes, where the spec states no cost: what a change disturbs [s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayFacts:
+    """Cost of one system that loads weights, in the spec's currency (None: the system's own in the time that it takes, and in `NUISANCE_S`), and most loads a day."""
+
+    cost: float | None = None
+    per_day: float = math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class Economics:
     """Discount rate, service lives, and the cost of owning beside the price."""
@@ -70,6 +84,7 @@ class Economics:
     levies: float = 0.0  # property tax and insurance of systems and fabric, per year and unit of purchase price
     payments_per_year: int = 1  # in which running costs are paid, each at the end of its part of the year
     escalation: Escalation = Escalation()
+    relays: RelayFacts | None = None  # None: loads of weights only take their time
 
     def residual_of(self, system: str) -> Residual:
         """Return the residual value of a system. Raises ValueError for one that cannot be bought."""

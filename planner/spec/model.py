@@ -22,6 +22,7 @@ from planner.spec.economics import OwnedSystems, Ownership, RentedSystems
 from planner.spec.electricity import Series
 from planner.spec.lines import Line
 from planner.spec.load.packing import Packing
+from planner.spec.load.relays import Operation
 from planner.spec.offers import Offer
 from planner.spec.old_keys import Renamed, in_written_keys, with_new_keys
 from planner.spec.phases import Phases
@@ -254,6 +255,8 @@ class PlanSpec(Block):
     """Values of this spec that are guesses, by their paths such as "workloads[0].lengths.input", each with the reason; the plan lists them among its assumptions."""
     series: dict[str, Series] = {}
     """Contents of the CSV files that the sites name; read from the files if omitted."""
+    operation: Operation = Operation()
+    """What it costs to change what systems run in the course of a day, and how often they may."""
     packing: Packing = Packing()
     """How full the systems that serve may be; as full as they get if omitted."""
     simplicity: Simplicity = Simplicity()

@@ -15,6 +15,7 @@ from planner.verify.fleet.economics import building_per_year, levies_of, licence
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.hourly import paid_in
 from planner.verify.fleet.options import CheckedOption, tokens_price
+from planner.verify.fleet.relays import paid_for_loads
 from planner.verify.lines import LineCheck
 from planner.verify.points.reinforcement import slots_per_s
 from planner.verify.timing import TIME_TOL_S, paid_yearly, risen, risen_by_slot
@@ -44,7 +45,7 @@ class _PhasePayments:
     def total(self) -> float:
         """Add up all payments."""
         used = self._fleet() + self._points() + self._requests() + self._sites()
-        return used + self._lines() + self._porting() + self._meters()
+        return used + self._loads() + self._lines() + self._porting() + self._meters()
 
     def _fleet(self) -> float:
         """Add the cost of the systems held: purchase, buildings, halls and idle power, or rent."""
@@ -111,6 +112,13 @@ class _PhasePayments:
             if option.owned
             for t, _, s in self.slots
         )
+
+    def _loads(self) -> float:
+        """Add the loads of weights."""
+        inside = [0.0] * self.calendar.slots
+        for t, _, s in self.slots:
+            inside[t] = s
+        return sum(sum(paid) for _, paid in paid_for_loads(self.plan, inside))
 
     def _requests(self) -> float:
         """Add egress and the tokens of APIs."""

@@ -21,6 +21,7 @@ from planner.verify.fleet.economics import (
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.hourly import paid_in
 from planner.verify.fleet.options import CheckedOption, tokens_price
+from planner.verify.fleet.relays import paid_for_loads
 from planner.verify.phase_budgets import payments
 from planner.verify.points.reinforcement import slots_per_s
 from planner.verify.timing import TIME_TOL_S, annuity, risen_by_slot
@@ -124,6 +125,9 @@ class PhaseCheck:
                 for t, count in enumerate(replicas):
                     cost[window[t]] += self._energy(option, count * extra * option.pue, t, weight[t])
         self._add_requests(cost, weight)
+        for _, paid in paid_for_loads(self.plan, weight):
+            for t, amount in enumerate(paid):
+                cost[window[t]] += amount
         rest = sum(
             amount
             for (component, _, _, how), amount in self.plan.sums.lines.items()

@@ -31,6 +31,7 @@ def resolved(document: Mapping[str, Any], overlays: Sequence[Path], recorded: Re
     Rows that quote the spec wrongly change nothing here; `check_postponed` names them. Raises SpecError.
     """
     asked = _with_free_pauses(rated(document)) if "preemptions" not in document else rated(document)
+    asked = asked if _counts_loads(document) else _with_free_loads(asked)
     spec = parse_spec(asked)
     problem = resolve(spec, overlays, recorded)
     late = {row["workload"]: row for row in document.get(TABLE, ()) if not _wrong(spec, row)}
@@ -52,6 +53,16 @@ def _with_free_pauses(asked: Mapping[str, Any]) -> dict[str, Any]:
         for workload in asked["workloads"]
     ]
     return {**asked, "workloads": jobs}
+
+
+def _counts_loads(document: Mapping[str, Any]) -> bool:
+    """Tell whether a plan states what its loads of weights cost."""
+    return any("relay_cost" in pool for row in document.get("deployments", ()) for pool in row["pools"])
+
+
+def _with_free_loads(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Write into a spec that loads only take their time, where it states nothing else: plans without the cost of loads, such as those of release 0.2, count none."""
+    return {**asked, "operation": {"relay_cost": None, "relays_per_day": None, **(asked.get("operation") or {})}}
 
 
 def check_postponed(report: Report, document: Mapping[str, Any]) -> None:

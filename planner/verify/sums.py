@@ -14,6 +14,7 @@ from planner.verify.fleet.economics import levies_of, licences_of, yearly_of
 from planner.verify.fleet.holdings import Holding
 from planner.verify.fleet.hourly import paid_in
 from planner.verify.fleet.options import CheckedOption, key_of, site_worth
+from planner.verify.fleet.relays import paid_for_loads
 from planner.verify.points.reinforcement import slots_per_s
 from planner.verify.timing import risen_by_slot
 
@@ -66,6 +67,7 @@ class _Adder:
         self._sites(at_site)
         self._meters(at_site)
         self._environments()
+        self._loads()
         self._traffic()
         self._weights()
         self._porting()
@@ -139,6 +141,13 @@ class _Adder:
             if amount:
                 self.lines["environments", row["site"], "", ""] += amount
                 self.by_workload[computed.workload] += amount
+
+    def _loads(self) -> None:
+        """Add the loads of weights."""
+        for loads, paid in paid_for_loads(self.plan, [seconds * discount for _, _, _, seconds, discount in self.slots]):
+            if any(loads.count):
+                self.lines["relays", loads.key[0], loads.key[1], loads.key[2]] += sum(paid)
+                self.by_workload[loads.workload] += sum(paid)
 
     def _energy(self, option: CheckedOption, place: Place, watts: float, slot: Slot) -> None:
         """Add the energy that a place draws in a slot; a site with a meter of its own is settled as a whole."""

@@ -16,6 +16,7 @@ from solvers.model.block_data.least_fleet import LeastFleet
 from solvers.model.block_data.lines import LineData
 from solvers.model.block_data.parts import PartLimits
 from solvers.model.block_data.porting import PortData
+from solvers.model.block_data.relays import RelayData
 from solvers.model.block_data.scenarios import ScenarioData
 from solvers.model.block_data.spread import SpreadData
 from solvers.model.checks import negative_values, wrong_costs, wrong_indices, wrong_shapes
@@ -123,15 +124,14 @@ class PlanData:
     point_cost: Functionals = field(default_factory=dict)  # [P, T]
 
     point_deployment: Ints | None = None  # [P] points of one number are one deployment; None: each is one of its own
-    keep_dominated: bool = (
-        False  # dominated points stay in the program: fewer parts may be enough with them, at no lower cost
-    )
+    keep_dominated: bool = False  # dominated points stay: fewer parts may be enough with them, at no lower cost
 
     # whole replicas (`solvers.model.residency`); None: replicas of every point are divisible
     point_whole: Bools | None = None  # [P] serving points whose replicas are whole
     point_load_s: Floats | None = None  # [P] time to load the weights of a replica; None: no time
     use_workers: Ints | None = None  # [rows of `point_uses`] workers of a role per replica; None: one of each
     use_spares: Ints | None = None  # [rows of `point_uses`] workers of a role held beyond those at work; None: none
+    relays: RelayData | None = None  # price and ceiling of loads; None: they only take their time
     resident_group: Ints | None = None  # [T] slots of one group have the same residents; None: each slot its own
     least_fleet: LeastFleet | None = None  # systems that whole replicas hold at least; None: not derived
 
@@ -199,8 +199,9 @@ class PlanData:
         """Return the same input with divisible replicas, on at least the fleet of whole ones (`solvers.model.least_fleet`); `hourly`: on whole hourly systems."""
         data = self if hourly else self.by_use()
         return replace(
-            data, point_whole=None, point_load_s=None, use_workers=None, use_spares=None, resident_group=None
-        )
+            data, point_whole=None, point_load_s=None, use_workers=None, use_spares=None, relays=None,
+            resident_group=None,
+        )  # fmt: skip
 
     def by_use(self) -> PlanData:
         """Return the same input with fractions of hourly systems, paid for by the points that use them and free to start: it relaxes this one."""
@@ -305,6 +306,7 @@ class PlanData:
         parts += self.meters.parts() if self.meters is not None else ()
         parts += [self.ports.cost] if self.ports is not None else []
         parts += self.hourly.parts() if self.hourly is not None else ()
+        parts += [self.relays.cost] if self.relays is not None else []
         return tuple(sorted({name for part in parts for name in part}))
 
     def counted(self) -> frozenset[str]:
@@ -478,6 +480,8 @@ def _block_problems(data: PlanData) -> Iterator[str]:
         yield from data.choice.problems(W, data.demand)
     if data.hourly is not None:
         yield from data.hourly.problems(len(data.holding_option), T, data.order is not None)
+    if data.relays is not None:
+        yield from data.relays.problems(len(data.point_uses), T, data.order is not None)
     if data.meters is not None:
         yield from data.meters.problems(R, T)
     if data.order is not None:

@@ -3,7 +3,7 @@
 Points of one pool that use the same fleet options, and that the same payments enable, differ only in what a request/s takes of shared
 quantities: systems of those fleet options, power, and the functionals that are minimised or limited. Where replicas are divisible, a point is dominated where another one,
 or a mixture of two others, takes no more of anything for the same requests/s. A whole replica is dominated, in all slots at once, by one
-with no more workers and spares of either role, none of which takes more systems, serves less or loads longer.
+with no more workers and spares of either role, none of which takes more systems, serves less, or loads longer or for more.
 """
 
 from __future__ import annotations
@@ -92,14 +92,16 @@ def _roles(data: PlanData) -> list[tuple[int, ...]]:
 
 
 def _replicas(data: PlanData, points: Ints, roles: int) -> Floats:
-    """[points, M]: by role the workers per replica and per request/s, the systems per worker, and the spares; and the time to load."""
+    """[points, M]: by role the workers per replica and per request/s, the systems per worker, the spares and what a load costs; and the time to load."""
     row = np.flatnonzero(np.isin(data.point_uses[:, 0], points))
     order = row[np.argsort(data.point_uses[row, 0], kind="stable")].reshape(len(points), roles)  # points ascend
     workers = data.role_workers()[order]
     systems = data.point_uses_systems[order]
     load = np.zeros((len(points), 1)) if data.point_load_s is None else data.point_load_s[points, None]
     spares = data.role_spares()[order]
-    return np.hstack([workers, workers / data.point_capacity[points, None], systems / workers, spares, load])
+    paid = () if data.relays is None else data.relays.cost.values()
+    prices = [cost[order].reshape(len(points), -1) for cost in paid]
+    return np.hstack([workers, workers / data.point_capacity[points, None], systems / workers, spares, *prices, load])
 
 
 def _undominated(steady: Floats, varying: Floats) -> Bools:

@@ -20,19 +20,25 @@ Data
     cap_p            requests/s per replica
     most_{q,t}       requests/s that the arcs into a pool can carry
     g(t)             group of a slot: slots of one group have the same residents; each slot its own unless stated
+    cost_{i,t}       cost of a worker that loads its weights in a slot, for each functional; 0 unless stated
+    per_day          most loads of a system in a day; no limit unless stated
+    d                days: 24 hours of the order of slots, within one window
 Variables
     residents_{i,g}  integer, workers that hold their weights in the slots of group g
     resident_{i,t}   the column residents_{i,g} of the group of slot t
-    loading_{i,t}   >= 0, workers that load their weights in a slot; only where that takes time and the order of slots is known
+    loading_{i,t}   >= 0, workers that load their weights in a slot; only where that takes time, costs something or is limited, and the
+                     order of slots is known
     deployments_{p,g}  in {0, 1}, 1 when a point is deployed in the slots of group g; only where a replica has several workers of a role,
                      or spares
     deployed_{p,t}   the column deployments_{p,g} of the group of slot t
     present_{p,t}    in {0, 1}, 1 when a job runs in a slot; only where it shares a fleet option with whole replicas
 Objective
-    None of its own.
+    sum_{i,t} cost_{i,t} loading_{i,t}, for each functional.
 Constraints
     resident     workers_i x_{p(i),t} + share_{p(i),t} loading_{i,t} + spares_i deployed_{p(i),t} <= resident_{i,t}    for each i, t
     loading     resident_{i,t} - resident_{i,t-1} <= loading_{i,t}    for each i, t
+    relays       sum_{i on k, t of d} systems_i loading_{i,t} <= per_day sum_{u of k, u covers the window of d} n_u
+                 for each k whose systems are not counted by slot, and d; systems that are counted by slot start with what they load
     one replica  (workers_i + spares_i) deployments_{p(i),g} <= residents_{i,g}    for each i, g with deployments
     deployed     cap_p x_{p,t} <= most_{q,t} deployed_{p,t}    for each p of q, t with deployed
     first one    sum_{a into q} f_{a,t} <= sum_{p of q} min(cap_p, most_{q,t}) resident_{i,t}, i the role of p
@@ -52,6 +58,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
+from solvers.model.block_data.relays import day_of_slots
 from solvers.model.data import PlanData
 from solvers.model.fleet import COUNT_TOL, at_work, option_upper
 from solvers.model.preemption import predecessors
@@ -89,7 +96,8 @@ def add_residency(program: Program, data: PlanData, most: Floats) -> None:
         return
     active, point = program.columns["x"], data.point_uses[:, 0]
     share = loading_share(data)
-    stays = np.logical_and((share > 0).any(axis=1), (active >= 0).any(axis=1))[:, None]  # also while nothing is asked
+    counts = share > 0 if data.relays is None else np.ones_like(share, dtype=bool)
+    stays = np.logical_and(counts.any(axis=1), (active >= 0).any(axis=1))[:, None]  # also while nothing is asked
     where = (is_whole(data)[:, None] & (stays | (active >= 0)))[point]
     group = np.arange(data.slots) if data.resident_group is None else data.resident_group
     in_group = np.zeros((len(point), int(group.max(initial=-1)) + 1), dtype=bool)
@@ -99,7 +107,7 @@ def add_residency(program: Program, data: PlanData, most: Floats) -> None:
     held = program.add_columns("residents", in_group.shape, upper=room, integer=True, where=in_group)
     resident = np.where(where, held[:, group], -1)
     program.columns["resident"] = resident
-    loading = _add_loading(program, data, resident, group, share[point] > 0)
+    loading = _add_loading(program, data, resident, group, counts[point])
     asked = np.zeros((data.pools, data.slots))
     np.add.at(asked, data.arc_pool, most * (program.columns["f"] >= 0))
     deployed = _add_deployed(program, data, asked, held, group)
@@ -121,13 +129,14 @@ def add_residency(program: Program, data: PlanData, most: Floats) -> None:
     _add_beside(program, data, resident)
 
 
-def _add_loading(program: Program, data: PlanData, resident: Ints, group: Ints, takes_time: Bools) -> Ints:
-    """Add `loading` and its rows; return its columns [I, T]."""
+def _add_loading(program: Program, data: PlanData, resident: Ints, group: Ints, counts: Bools) -> Ints:
+    """Add `loading`, where loads count, and its rows; return its columns [I, T]."""
     if data.order is None:
         return np.full(resident.shape, -1)
     before = predecessors(data.order.next)
-    changes = (resident >= 0) & takes_time & (group != group[before])
-    loading = program.add_columns("loading", resident.shape, where=changes)
+    changes = (resident >= 0) & counts & (group != group[before])
+    cost = {} if data.relays is None else data.relays.cost
+    loading = program.add_columns("loading", resident.shape, cost=cost, where=changes)
     use, slot = np.nonzero(changes)
     row = np.arange(len(use))
     program.add_rows(
@@ -139,7 +148,37 @@ def _add_loading(program: Program, data: PlanData, resident: Ints, group: Ints, 
         np.repeat([1.0, -1.0, -1.0], len(row)),
         index=np.column_stack([use, slot]),
     )
+    _add_relays(program, data, loading)
     return loading
+
+
+def _add_relays(program: Program, data: PlanData, loading: Ints) -> None:
+    """Add the rows `relays`; `loading` [I, T]."""
+    if data.relays is None or not np.isfinite(data.relays.per_day):
+        return
+    held, option, day = program.columns["n"], data.point_uses[:, 1], day_of_slots(data.chronology, data.slot_window)
+    by_slot = np.zeros(len(data.option_site), dtype=bool)
+    if data.hourly is not None:
+        by_slot[data.holding_option[data.hourly.holding]] = True
+    use, slot = np.nonzero((loading >= 0) & ~by_slot[option][:, None])
+    index, row = np.unique(np.column_stack([option[use], day[slot]]), axis=0, return_inverse=True)
+    if not len(index):
+        return
+    window = np.zeros(int(day.max()) + 1, dtype=np.int64)
+    window[day] = data.slot_window
+    there, holding = np.nonzero((index[:, :1] == data.holding_option) & data.covers()[:, window[index[:, 1]]].T)
+    if data.relays.per_day == 0:
+        there, holding = there[:0], holding[:0]
+    systems = data.point_uses_systems / data.role_workers()
+    program.add_rows(
+        "relays",
+        -np.inf,
+        0.0,
+        np.concatenate([row.reshape(-1), there]),
+        np.concatenate([loading[use, slot], held[holding]]),
+        np.concatenate([systems[use], np.full(len(holding), -data.relays.per_day)]),
+        index=index,
+    )
 
 
 def _add_deployed(program: Program, data: PlanData, asked: Floats, held: Ints, group: Ints) -> Ints:

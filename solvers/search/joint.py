@@ -35,8 +35,8 @@ from solvers.search.consolidation import consolidate, restricted
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
 from solvers.search.hourly import solve_divisible, with_starts, without_starts
-from solvers.search.needless import without_needless
 from solvers.search.parts import Rung, parts_of
+from solvers.search.relaying import tidied
 from solvers.search.replica_points import attempts
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
 from solvers.search.slot_rounding import begin_rounding, round_replicas
@@ -159,7 +159,7 @@ def with_fewer_parts(
     found = exact(data, first, band, options) if program.column_count <= MOST_EXACT else None
     if found is None:
         found = by_dropping(data, first, band, options, partial(_trial, data, options))
-    found = found.mapped(lambda plan: _found(_with_used(program, data, plan.values), data, plan.values))
+    found = found.mapped(lambda plan: _found(_with_used(program, data, plan.values), data, plan.values, options))
     parts = parts_of(data, best.values)
     others = tuple(plan.values for plan in found.others[:MOST_OTHERS])
     sign = -1.0 if data.objective.maximises else 1.0
@@ -202,14 +202,14 @@ def _trial(data: PlanData, options: Options, points: Bools, limit_s: float) -> T
 
     def finished() -> Found | None:
         rounded = with_starts(part, None if begun is None else begun.finished(), limits)
-        return None if rounded is None else _found(rounded[0], part, rounded[1])
+        return None if rounded is None else _found(rounded[0], part, rounded[1], limits)
 
     return None if begun is None else Trial(begun.value, finished, begun.points())
 
 
-def _found(program: Program, data: PlanData, values: Mapping[str, Floats]) -> Found:
+def _found(program: Program, data: PlanData, values: Mapping[str, Floats], options: Options) -> Found:
     """Return a plan without what it does not need."""
-    values = without_needless(program, data, values)
+    values = tidied(program, data, values, options)
     return Found(float(objective_vector(program, data) @ program.vector(values)), dict(values))
 
 
@@ -232,7 +232,7 @@ def _without_needless(data: PlanData, solution: Solution, options: Options) -> S
     if solution.value is None or (solution.columns > MOST_COLUMNS_IN_ONE_PIECE and not supports(data)):
         return solution
     program = _with_used(solution.program_of(data) or build(data), data, solution.values)
-    values = without_needless(program, data, _with_presence(program, solution.values))
+    values = tidied(program, data, _with_presence(program, solution.values), options)
     if values is solution.values:
         return solution
     cleared = with_values(data, replace(solution, built=(data, program)), values)

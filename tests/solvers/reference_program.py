@@ -102,6 +102,7 @@ class Reference:
             self._balance(t)
             self._fits(t, lambda a, t=t: ("f", a, t), lambda p, t=t: (("x" if p in self.serving else "v"), p, t))
             self._resides(t)
+        self._reloads()
         self._jobs()
         self._electricity()
         self._lines()
@@ -310,6 +311,33 @@ class Reference:
                     table.at_most(residents(k) + width + held(k))
         for p in self.beside:
             table.at_most([(("v", p, t), 1.0), (("present", p, t), -1.0)])
+
+    def _reloads(self):
+        """No system loads weights more often in a day than allowed; days are runs of 24 hours of one window, in the order of slots."""
+        data = self.data
+        if data.relays is None or np.isinf(data.relays.per_day):
+            return
+        days, left = [], set(range(self.T))
+        while left:
+            t, passed = min(left), 86_400.0
+            while t in left:
+                if passed >= 86_400.0 - 1e-6 or data.slot_window[days[-1][-1]] != data.slot_window[t]:
+                    days.append([])
+                    passed = 0.0
+                days[-1].append(t)
+                left.discard(t)
+                passed += data.order.step_s[t]
+                t = int(data.order.next[t])
+        for k, day in itertools.product(range(len(data.option_site)), days):
+            loads = [
+                (("load", p, i, t), s)
+                for p in self.whole_points
+                for i, (option, s) in enumerate(self.workers[p])
+                for t in day
+                if option == k
+            ]
+            held = [u for u in range(self.U) if data.holding_option[u] == k and self.covers(u, day[0])]
+            self.table.at_most(loads + [(("n", u), -float(data.relays.per_day)) for u in held])
 
     def _fits(self, t, flow, run):
         """What runs is what is needed, on systems that are there, within the power of the site and the capacity of the lines.
@@ -538,6 +566,9 @@ class Reference:
         add("edge", data.edge_cost)
         for block in "xv":
             add(block, data.point_cost)
+        if data.relays is not None:
+            role = {row: (int(p), (data.point_uses[:row, 0] == p).sum()) for row, p in enumerate(data.point_uses[:, 0])}
+            add("load", data.relays.cost, lambda row, t: (*role[row], t))
         if lines is not None:
             for block, part in (("unit", lines.line_cost), ("way", lines.way_cost), ("send", lines.send_cost)):
                 add(block, part)

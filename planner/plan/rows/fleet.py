@@ -75,6 +75,7 @@ class DeployedPool(TypedDict):
     least_workers: Whole
     systems: Number
     spare_workers: NotRequired[Whole]
+    relay_cost: NotRequired[Number]
 
 
 class Deployment(TypedDict):

@@ -12,6 +12,7 @@ from planner.messages import Message
 from planner.problem.economics import Economics, Escalation, Residual
 from planner.problem.facts import OfferFacts
 from planner.resolve.context import NOT_STATED, ResolveContext
+from planner.resolve.money.relays import resolve_relays
 from planner.spec.economics import Curve
 
 SCOPE = "systems", "fabric"  # components that are charged less their residual value
@@ -47,6 +48,7 @@ def resolve_economics(context: ResolveContext) -> Economics:
         facility_life_s / YEAR_S,
         payments_per_year=PAYMENTS_PER_YEAR[horizon.payments],
         escalation=_escalation(context),
+        relays=resolve_relays(context),
     )
 
 

@@ -13,6 +13,7 @@ from planner.spec.requirements.redundancy import NPLUS1
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.claims.unchecked import is_whole
 from planner.verify.fleet.options import HeldKey, key_at
+from planner.verify.fleet.relays import check_relays, each_load
 from planner.verify.points.serving import choice_of
 
 TABLE = "deployments"
@@ -58,6 +59,7 @@ class _DeploymentCheck:
             self._check_systems(t)
         rows = [self._row(name) for name in self.points if any(map(any, self.workers[name]))]
         self.plan.equal(TABLE, self.plan.document.get(TABLE, []), rows)
+        check_relays(self.plan)
 
     def _read(self) -> None:
         """Read `resident` of the schedule: whole workers of points at the site."""
@@ -157,6 +159,7 @@ class _DeploymentCheck:
     def _row(self, name: str) -> Mapping[str, Any]:
         """Compute the row of a point."""
         row, computed = self.plan.points[name]
+        load_s = self._load_s(name)
         pools = [
             {
                 "role": pool["role"],
@@ -167,6 +170,7 @@ class _DeploymentCheck:
                 "least_workers": min(resident),
                 "systems": max(resident) * each / pool["workers"],
                 **({"spare_workers": spare} if spare else {}),
+                **self._relay_cost(row, pool, each / pool["workers"], load_s),
             }
             for pool, each, resident, spare in zip(
                 row["pools"], computed.systems, self.workers[name], self._spares(name), strict=True
@@ -178,10 +182,17 @@ class _DeploymentCheck:
             "site": row["site"],
             "replicas": min(pool["workers"] // pool["workers_per_replica"] for pool in pools),
             "pools": pools,
-            "load_s": self._load_s(name),
+            "load_s": load_s,
             **self._stated_parts(name),
             "loads": self._loads(self.workers[name]),
         }
+
+    def _relay_cost(self, row: Row, pool: Row, systems: float, load_s: float) -> dict[str, float]:
+        """Price a worker of a pool that loads its weights."""
+        if self.plan.problem.economics.relays is None:
+            return {}
+        option = self.plan.fleet_options[key_at(row["site"], pool)]
+        return {"relay_cost": each_load(self.plan, option, load_s, systems)}
 
     def _loads(self, workers: Sequence[Sequence[int]]) -> float:
         """Count how often a worker loads its weights over the horizon."""

@@ -29,6 +29,7 @@ from planner.formulate.parts import part_limits
 from planner.formulate.porting import needs, port_data
 from planner.formulate.preemption import preemption_arrays
 from planner.formulate.quality import choice_data
+from planner.formulate.relays import relay_arrays, relay_terms, worker_price
 from planner.formulate.residency import (
     is_spared,
     point_load_s,
@@ -339,3 +340,33 @@ def test_storage_carries_jobs_where_it_is_limited(made):
     assert found["point_storage"][0] > 4 * point.capacity / point.goodput  # its data, and checkpoints beside them
     free, form = made(workloads=[job])
     assert storage_arrays(free, form.points) == {}
+
+
+def test_a_load_costs_what_its_systems_do_meanwhile_and_in_36_seconds_more(made):
+    problem, form = made({"storage_bandwidth": "2 GB/s"}, solver={"replicas": "whole"})
+    point = form.points[0]
+    (use,) = point.uses
+    load_s, offer = point_load_s(problem, point), use.option.offer
+    per_s = offer.prices[point.site] / offer.life_s(problem.economics)
+    assert worker_price(problem, use, load_s) == pytest.approx(use.systems_per_worker * (load_s + 36) * per_s)
+    (terms,) = relay_terms(problem, form.points, slot_rates(problem))
+    assert (terms.component, terms.decision, terms.workload[0]) == ("relays", "load", point.workload.name)
+    assert terms.per_unit[0] == pytest.approx(worker_price(problem, use, load_s))
+    found = relay_arrays(problem, form.points, functionals_of(problem, [terms]))["relays"]
+    calendar = problem.calendar
+    assert found.per_day == 2.0
+    assert found.cost["cost"][0, 3] == pytest.approx(
+        terms.per_unit[0] * calendar.seconds[3] * calendar.discount[3] / 3600
+    )
+
+
+def test_loads_cost_what_is_stated_or_nothing(made):
+    whole = {"solver": {"replicas": "whole"}}
+    problem, form = made(operation={"relay_cost": "9 USD", "relays_per_day": None}, **whole)
+    use = form.points[0].uses[0]
+    assert worker_price(problem, use, 60.0) == pytest.approx(9 * use.systems_per_worker)
+    assert np.isinf(form.data.relays.per_day)
+    free, form = made(operation={"relay_cost": None, "relays_per_day": None}, **whole)
+    assert form.data.relays is None and worker_price(free, form.points[0].uses[0], 60.0) == 0.0
+    divisible, form = made(solver={"replicas": "divisible"})
+    assert relay_terms(divisible, form.points, slot_rates(divisible)) == [] and form.data.relays is None

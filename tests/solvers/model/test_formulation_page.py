@@ -27,6 +27,7 @@ from tests.solvers.model import (
     test_part_limits,
     test_porting,
     test_preemption,
+    test_relays,
     test_residency,
     test_zone_failure,
 )
@@ -113,6 +114,7 @@ def programs() -> list[Program]:
         made += [test_preemption.with_least_run(test_preemption.problem(rng, 0), 2)]
         made += [
             with_least_fleet(test_residency.whole_problem(seed)),
+            test_relays.drawn(seed),
             test_part_limits.drawn(seed),
             test_part_limits.with_orders(seed),
         ]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from solvers.mip import Options
 from solvers.model.block_data.electricity import Chronology
+from solvers.model.block_data.relays import RelayData
 from solvers.search import joint
 from solvers.search.joint import solve
 from tests.conftest import few_of
@@ -140,3 +141,29 @@ def test_slots_of_a_group_have_the_same_residents(seed):
             assert len(set(row[row > 0])) <= 1
     sign = -1.0 if data.objective.maximises else 1.0
     assert sign * together.value >= sign * apart.value - 1e-6 * max(1.0, abs(together.value))
+
+
+def relayed(seed):
+    """A random problem with whole replicas whose loads cost something, are limited, or both."""
+    rng = np.random.default_rng((seed, 58))
+    data = whole_problem(seed)
+    if data.order is None:
+        following = np.arange(data.slots)
+        for w in range(data.windows):
+            mine = np.flatnonzero(data.slot_window == w)
+            following[mine] = np.roll(mine, -1)
+        data = replace(data, order=Chronology(next=following, step_s=np.full(data.slots, 86_400.0 / 2)))
+    uses = len(data.point_uses)
+    cost = np.where(rng.random((uses, 1)) < 0.8, rng.integers(0, 4, (uses, 1)), 0) * np.ones(data.slots)
+    per_day = float(rng.choice([0.0, 0.5, 1.0, 2.0, np.inf]))
+    return replace(data, relays=RelayData(cost={"cost": cost} if rng.random() < 0.8 else {}, per_day=per_day))
+
+
+@settings(max_examples=few_of(150) * TIMES, **SMALL)
+@given(SEEDS)
+def test_priced_loads_equal_enumeration(seed):
+    data = relayed(seed)
+    solution = solve(data, EXACT)
+    agree(solution, best(data))
+    if solution.status == "optimal":
+        assert_resides(data, solution.values)

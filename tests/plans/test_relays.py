@@ -1,0 +1,88 @@
+"""Plans with a price of loads: two workloads whose loads take turns on the same servers, and the page, the books and the checks of them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+import planner
+from planner.errors import SpecError
+from planner.verify.plan import verify_plan
+from tests.plans.one_server import question, solved
+
+DAY, NIGHT = [1.9] * 12 + [0.1] * 12, [0.1] * 12 + [1.9] * 12
+
+
+def taking_turns(**operation: Any) -> dict[str, Any]:
+    """Two services of one kind, one by day and one by night, of which each fills three servers at its peak."""
+    asked = question(solver={"gap": 1e-4})
+    (first,) = asked["workloads"]
+    first |= {"architecture": "Llama-3.1-70B", "demand": {"requests_per_s": 60, "profile": DAY}}
+    second = {**copy.deepcopy(first), "name": "reports", "demand": {"requests_per_s": 60, "profile": NIGHT}}
+    return {**asked, "workloads": [first, second], **({"operation": operation} if operation else {})}
+
+
+def loads_a_day(plan: Any) -> float:
+    """Add up the systems that load weights in a day."""
+    held: dict[str, dict[int, list[int]]] = {}
+    for row in plan["schedule"]:
+        for name, workers in row["resident"].items():
+            held.setdefault(name, {})[row["slot"]] = workers
+    found = 0.0
+    for row in plan["deployments"]:
+        here, none = held[row["point"]], [0] * len(row["pools"])
+        for i, pool in enumerate(row["pools"]):
+            rises = (max(0, here.get(t, none)[i] - here.get((t - 1) % 24, none)[i]) for t in range(24))
+            found += sum(rises) * pool["systems_per_worker"]
+    return found
+
+
+def systems(plan: Any) -> int:
+    return sum(row["count"] for row in plan["fleet"])
+
+
+def test_services_that_take_turns_share_servers_at_a_price():
+    plan = solved(taking_turns())
+    assert 0 < loads_a_day(plan) <= 2 * systems(plan) + 1e-6
+    (line,) = (row for row in plan["cost_lines"] if row["component"] == "relays")
+    assert line["amount"] == pytest.approx(plan["costs"]["relays"]) and line["amount"] > 0
+
+
+def test_without_relays_each_keeps_its_servers_all_day():
+    shared, apart = solved(taking_turns()), solved(taking_turns(relays_per_day=0))
+    assert loads_a_day(apart) == 0 and "relays" not in apart["costs"]
+    assert systems(apart) > systems(shared)
+
+
+def test_a_load_dearer_than_a_server_is_not_made():
+    plan = solved(taking_turns(relay_cost="100000 USD"))
+    assert loads_a_day(plan) == 0
+
+
+def test_one_service_loads_nothing_in_the_course_of_a_day():
+    asked = taking_turns()
+    plan = solved({**asked, "workloads": asked["workloads"][:1]})
+    assert loads_a_day(plan) == 0
+
+
+def test_free_loads_are_not_in_the_books():
+    plan = solved(taking_turns(relay_cost=None, relays_per_day=None))
+    assert "relays" not in plan["costs"]
+    assert all("relay_cost" not in pool for row in plan["deployments"] for pool in row["pools"])
+
+
+def test_a_changed_price_or_number_of_loads_is_found():
+    document = planner.solve(taking_turns()).document
+    changed = copy.deepcopy(document)
+    changed["deployments"][0]["pools"][0]["relay_cost"] *= 1.01
+    assert any("relay_cost" in found.path for found in verify_plan(planner.Plan(changed)))
+    changed = copy.deepcopy(document)
+    changed["spec"]["operation"] = {"relays_per_day": 0.01}
+    assert any("in a day" in found.message for found in verify_plan(planner.Plan(changed)))
+
+
+def test_a_negative_number_is_refused():
+    with pytest.raises(SpecError, match=r"operation\.relays_per_day"):
+        planner.solve(taking_turns(relays_per_day=-1))
