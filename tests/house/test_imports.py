@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -35,8 +36,13 @@ KNOW_A_SOLVER = {  # file -> why it imports one
 HEAVY = ("streamlit", "pandas", "altair", "highspy", "pulp", "networkx", "scipy", "ray")
 
 
-def imported(source: str, module: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, full name) of every import in the source of `module`, also inside functions; `from a import b` as `a.b`."""
+@cache
+def imported(source: str, module: str) -> tuple[tuple[int, str], ...]:
+    """List (line, full name) of every import in the source of `module`, also inside functions; `from a import b` as `a.b`."""
+    return tuple(_imported(source, module))
+
+
+def _imported(source: str, module: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, name.name) for name in node.names)
@@ -46,11 +52,20 @@ def imported(source: str, module: str) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{home}.{name.name}") for name in node.names)
         elif (
             isinstance(node, ast.Call)
-            and "import" in ast.unparse(node.func)
+            and any("import" in word for word in dotted(node.func))
             and node.args
             and isinstance(node.args[0], ast.Constant)
         ):
             yield node.lineno, str(node.args[0].value)  # import_module("a.b"), __import__("a")
+
+
+def dotted(node: ast.expr) -> Iterator[str]:
+    """Yield the words of a name such as `importlib.import_module`, the last one first."""
+    while isinstance(node, ast.Attribute):
+        yield node.attr
+        node = node.value
+    if isinstance(node, ast.Name):
+        yield node.id
 
 
 def within(name: str, modules: tuple[str, ...]) -> bool:
