@@ -40,7 +40,7 @@ def close_names(name: str, known: Iterable[str], count: int = 4) -> tuple[str, .
 
 
 class Wrong(str):
-    """A sentence on what is wrong: an English text that keeps its code and its arguments, so that others say it in their language.
+    """A sentence on a fault: an English text that keeps its code and its arguments, so that others say it in their language.
 
     The texts stand in `messages/en.json` and, for whoever says them otherwise, beside it.
 

@@ -131,7 +131,7 @@ def read_figure(entry: object, allowed: tuple[str, ...], origin: Origin, report:
 
 
 def _fault_of(error: units.UnitError) -> str:
-    """Say what is wrong with a quantity, as a sentence that keeps its code."""
+    """State the fault of a quantity, as a sentence that keeps its code."""
     if error.unit is None:
         text: str = error.args[0]
         return text

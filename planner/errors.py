@@ -91,7 +91,7 @@ def words_of(error: Exception) -> str:
 
 
 def issues_of(error: CatalogError) -> list[Issue]:
-    """List what is wrong with records that the user states."""
+    """List the faults of records that the user states."""
     return [Issue(path, said_of(message)) for path, message in error.problems]
 
 

@@ -76,7 +76,7 @@ class Replica:
         return np.where(np.asarray(sequences) > 0.0, self.layouts.in_stage(sequences), 0.0)
 
     def arriving(self, batch: Result, queued: bool = False) -> Prompts:
-        """Describe the prompts that come in while so many requests decode; `queued`: from a queue that never runs empty."""
+        """Describe the prompts that come in while requests decode; `queued`: from a queue that never runs empty."""
         come = batch / self.lengths.later_tokens
         together = prompts_together(come, self.layouts)
         return Prompts(self.lengths.input_tokens, together=together, arriving=come, queued=queued)

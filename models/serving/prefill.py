@@ -176,7 +176,7 @@ class _Passes:
     turn: Result  # share of them after which the next prompt may begin [1]
 
     def filled(self, ranks: ArrayLike) -> Result:
-        """Compute the tokens over those of as many on every rank as on the fullest [1]."""
+        """Compute the tokens as a share of the tokens with every rank as full as the fullest [1]."""
         return as_result(self.tokens / (self.chunk * np.asarray(ranks, float)))
 
 

@@ -133,7 +133,7 @@ def precision_of(row: Row, chip: Record, arch: Architecture, reader: RowReader) 
 
 
 def scaleup_domain(row: Row, chip: Record) -> float:
-    """Return the chips of a scale-up domain: those of the catalog, bounded by `chips_per_node` within one node."""
+    """Return the chips of a scale-up domain: as many as the catalog states, bounded by `chips_per_node` within one node."""
     node = row.number("chips_per_node")
     domain = stated(chip)("scaleup_chips") or node or 1.0
     return min(node, domain) if node and domain <= LARGEST_NODE_CHIPS else domain

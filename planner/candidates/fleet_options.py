@@ -206,7 +206,7 @@ def _without_dominated(fleet_options: list[FleetOption], reach: float) -> list[F
 
 
 def purchase_of(money: Economics, option: FleetOption, term: Term) -> Purchase:
-    """Describe the purchase of one system: prices, present values over the time held, and payments. What is owned already has its parts."""
+    """Describe the purchase of one system: prices, present values over the time held, and payments. Systems owned already have their parts."""
     charges = term.charges
     return Purchase(
         price=term.price,

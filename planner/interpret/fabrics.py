@@ -98,7 +98,7 @@ def _joint_row(kinds: Sequence[tuple[FleetOption, Ints]], charged: float) -> dic
 
 
 def fabric_row(plants: Sequence[Plant], systems: Sequence[int], charged: float, parts: NetworkFacts) -> dict[str, Any]:
-    """Describe the network of so many systems of each kind, in whole parts; `charged`: the sum of the systems' shares of its price."""
+    """Describe the network of a number of systems of each kind, in whole parts; `charged`: the sum of the systems' shares of its price."""
     net = _built(plants, systems, parts)
     plant = plants[0]
     known = parts.alpha_s is not None and parts.hop_latency_s is not None
@@ -123,7 +123,7 @@ def fabric_row(plants: Sequence[Plant], systems: Sequence[int], charged: float, 
 
 
 def _built(plants: Sequence[Plant], systems: Sequence[int], parts: NetworkFacts) -> Network:
-    """Count the parts of the network of so many systems of each kind; port by port where they have different numbers of ports."""
+    """Count the parts of the network of a number of systems of each kind; port by port where they have different numbers of ports."""
     ports = [plant.ports_per_system for plant in plants]
     if len(set(ports)) == 1:
         return whole_network(plants[0], sum(systems), parts)

@@ -67,7 +67,7 @@ class Limit:
 
 
 def way(how: str) -> str:
-    """Say what is done to obtain systems in a way: they are bought, reserved, rented."""
+    """Name the act by which systems are obtained: bought, reserved, rented."""
     return Message.of(f"way.{how}").text()
 
 

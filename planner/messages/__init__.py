@@ -203,7 +203,7 @@ def named(topic: str, name: str) -> str:
 
 
 def said_of(wrong: str) -> str:
-    """Return a sentence of the catalog on what is wrong as a text of a message; another text stays as it is."""
+    """Return a sentence of the catalog on a fault as a text of a message; another text stays as it is."""
     if not isinstance(wrong, Wrong):
         return wrong
     return Message.of(wrong.code, **{name: said_of(value) for name, value in wrong.arguments.items()}).text()

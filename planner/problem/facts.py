@@ -76,7 +76,7 @@ class SystemFacts:
     block_scaled: tuple[str, ...] = ()  # formats whose block scales its matrix units apply
     kv_tiers: KvTierSet | None = None  # with which it is bought, power included; None without
     reached: Reached = AS_PUBLISHED  # by its kernels beside those of other chips
-    vendor: str = ""  # of its chips
+    vendor: str = ""  # maker of its chips
 
     def __hash__(self) -> int:
         return hash((self.name, self.chips, self.nic_bytes_per_s, self.power_w))
@@ -338,7 +338,7 @@ class QualityFacts:
 
 @dataclass(frozen=True, slots=True)
 class PhaseFacts:
-    """A stretch of the build-out. Ceilings in it, or inf: `capital` on the price of what is delivered, `budget` on payments, not discounted."""
+    """A stretch of the build-out. Ceilings in it, or inf: `capital` on the price of deliveries, `budget` on payments, not discounted."""
 
     name: str
     path: str

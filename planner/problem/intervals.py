@@ -236,7 +236,7 @@ def relatives(catalog: Catalog, chips: frozenset[str]) -> frozenset[str]:
 
 
 def kind_of_network(arch: Architecture) -> str:
-    """Name the kind of a network by what is least common of it: how its layers mix tokens, then its experts."""
+    """Name the kind of a network by its rarest features: how its layers mix tokens, then its experts."""
     ways = (
         ("state space", arch.state_layers), ("linear attention", arch.linear_layers), ("compressed attention", arch.csa_layers or arch.hca_layers),
         ("sparse attention", arch.sparse_topk), ("latent attention", arch.mla), ("experts", arch.experts),

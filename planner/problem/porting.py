@@ -16,7 +16,7 @@ class PortingFacts:
     architecture: str
     cost: float
     workloads: tuple[str, ...]
-    exchange: bool = False  # of KV caches, in place of a family
+    exchange: bool = False  # whether KV caches are exchanged, in place of a ported family
 
     @property
     def label(self) -> str:

@@ -53,7 +53,7 @@ def headed(rows: Iterable[Mapping[str, Any]], currency: str = "") -> list[Row]:
 
 
 def remark_on(heading: str) -> str:
-    """Return what is said below the table or the list under a heading; empty for most."""
+    """Return the remark below the table or the list under a heading; empty for most."""
     if not isinstance(heading, Said):
         return ""
     code = heading.message.code.replace(HEADING, REMARK)

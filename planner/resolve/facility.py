@@ -25,7 +25,7 @@ from planner.spec.sites import Site
 
 NODE_FORMS = ("node", "node part", "cloud node", "edge")  # forms of systems that share a rack with others
 RACK_FORMS = ("rack",)  # sold as one rack
-FIGURES = {AIR: "pue_air", LIQUID: "pue_liquid"}  # of a climate, by what cools a system
+FIGURES = {AIR: "pue_air", LIQUID: "pue_liquid"}  # figures of a climate, by cooling of a system
 
 
 def hall_facts(hall: Hall) -> HallFacts:
@@ -174,7 +174,7 @@ def _booked(
 ) -> str:
     """Book the PUE of each kind of cooling that a system on offer at the site has, and say that of systems of our own; empty without one.
 
-    A rent holds what a provider pays for energy, so that the PUE of what is rented counts for energy and carbon alone.
+    A rent holds what a provider pays for energy, so that the PUE of rented systems counts for energy and carbon alone.
     """
     ledger, climate = context.ledger, context.catalog.get("regions", site.region).words("climate")
     cooled: dict[str, set[str]] = {}

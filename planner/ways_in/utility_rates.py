@@ -35,7 +35,7 @@ def is_utility_rates(text: str) -> bool:
 
 
 def tariffs_of(text: str, name: str, date: str, problems: FileProblems) -> tuple[list[dict[str, Any]], list[Fact]]:
-    """Return the tariffs of a file as records of the catalog, with how they were understood; what is malformed goes to `problems`."""
+    """Return the tariffs of a file as records of the catalog, with how they were understood; malformed tariffs go to `problems`."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -63,7 +63,7 @@ def _escalation(context: ResolveContext) -> Escalation:
 
 
 def with_ownership(context: ResolveContext, money: Economics, offers: Sequence[OfferFacts]) -> Economics:
-    """Add the licences of what is held, what owning costs per year, and the residual value of each kind of system that can be bought."""
+    """Add the licences of the systems held, what owning costs per year, and the residual value of each kind of system that can be bought."""
     asked = context.spec.economics
     if any(not offer.with_software for offer in offers):
         money = _with_software(context, money)
