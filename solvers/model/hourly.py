@@ -54,7 +54,7 @@ from solvers.model.preemption import predecessors
 from solvers.program import Program
 
 ROUNDING = 1e-6  # part of a number of systems, before it is rounded up; relative and absolute
-DIGITS = 9  # of what systems carry, up to which they carry alike
+DIGITS = 9  # up to which loads of systems count as alike
 MOST_ENTRIES = 1_000_000  # entries of the rows `least running`, up to which measures are taken, those that most fleet options share first
 
 
