@@ -37,7 +37,7 @@ class SpecError(ValueError):
         self.problems: list[Issue] = sorted(set(problems), key=_place)
         shown = [str(problem) for problem in self.problems[:MOST_SHOWN]]
         if more := len(self.problems) - len(shown):
-            shown.append(f"and {more:,} more problem{'' if more == 1 else 's'}; correct these first")
+            shown.append(Message.of("problem.one_more" if more == 1 else "problem.more", count=more).text())
         super().__init__("\n".join(shown))
 
 
@@ -50,7 +50,7 @@ class BrokenPlanError(RuntimeError):
 
     def __init__(self, findings: Iterable[str]):
         self.findings: list[str] = list(findings)
-        super().__init__("the plan fails its own verification: " + "; ".join(self.findings))
+        super().__init__(Message.of("problem.plan_broken", findings="; ".join(self.findings)).text())
 
 
 def _place(issue: Issue) -> tuple[list[str | tuple[int, str]], str, str]:
