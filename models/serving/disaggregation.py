@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -63,20 +62,6 @@ class DisaggregatedPoint:
     @property
     def chips(self) -> Result:
         return self.prefill_chips + self.decode_chips
-
-
-def worker_ratios(most: int) -> tuple[Floats, Floats]:
-    """List the pairs (n_p, n_d) of at most a number of workers each that are no multiple of a smaller pair.
-
-    A multiple of a pair serves the multiple of its rate, so only the smallest need be looked at: a plan takes any number
-    of groups. Shapes: two arrays of one length. Units: [1]. Their number grows as 6/pi^2 x most^2.
-    Reference: Zhong et al., DistServe, OSDI 2024, section 4.2 (matching the rates of both pools).
-
-    >>> [a.tolist() for a in worker_ratios(2)]
-    [[1, 1, 2], [1, 2, 1]]
-    """
-    pairs = [(p, d) for p in range(1, most + 1) for d in range(1, most + 1) if gcd(p, d) == 1]
-    return np.array([p for p, _ in pairs]), np.array([d for _, d in pairs])
 
 
 @dataclass(frozen=True, slots=True)

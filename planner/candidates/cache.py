@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar
-
-import numpy as np
 
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts
 from solvers.memory import MemoryWatch, most_for_a_step
@@ -17,10 +15,6 @@ T = TypeVar("T")
 Key = tuple[Hashable, ...]
 Grids = dict[Any, Any]
 """Evaluations by key, shared by variants of one problem that differ in prices, limits and demand only."""
-
-RECENT_SHARE = (
-    0.1  # share of the memory that the spec allows: what an evaluation of groups works out later on comes on top
-)
 
 LOOK_EVERY = 500  # items between two looks at the memory
 
@@ -46,52 +40,6 @@ class OutOfMemory(OutOfTime):
     """The process holds as much memory as it may before all operating points were found; none of them may be used."""
 
 
-class Recent:
-    """The last evaluations of a kind, as many as fit into a number of bytes; the others are evaluated again when they are asked for."""
-
-    def __init__(self, most_bytes: float):
-        self.most_bytes, self.held_bytes = most_bytes, 0
-        self._held: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
-
-    def get(self, key: Key, evaluate: Callable[[], T]) -> T:
-        """Return the evaluation of a key. Others are dropped, the longest unused first, until all fit; the last one is always kept."""
-        if key in self._held:
-            self._held.move_to_end(key)
-        else:
-            value = evaluate()
-            self._held[key] = value, array_bytes(value)
-            self.held_bytes += self._held[key][1]
-            while self.held_bytes > self.most_bytes and len(self._held) > 1:
-                self.held_bytes -= self._held.popitem(last=False)[1][1]
-        found: T = self._held[key][0]
-        return found
-
-
-def array_bytes(value: Any) -> int:
-    """Add up the bytes of all arrays within an object, each once."""
-    seen: set[int] = set()
-
-    def add(node: Any) -> int:
-        if isinstance(node, np.ndarray):
-            whole = node if node.base is None else node.base
-            if id(whole) in seen:
-                return 0
-            seen.add(id(whole))
-            return int(getattr(whole, "nbytes", node.nbytes))
-        if isinstance(node, Mapping):
-            return sum(map(add, node.values()))
-        if isinstance(node, (list, tuple)):
-            return sum(map(add, node))
-        names = [name for kind in type(node).__mro__ for name in getattr(kind, "__slots__", ())]
-        inner = [*getattr(node, "__dict__", {}).values(), *(getattr(node, name, None) for name in names)]
-        if id(node) in seen or isinstance(node, (str, bytes, type)) or not inner:
-            return 0
-        seen.add(id(node))
-        return sum(map(add, inner))
-
-    return add(value)
-
-
 class EvaluationCache:
     """Evaluations of workloads on systems, which serve many sites, and variants of the problem through `kept`."""
 
@@ -101,7 +49,6 @@ class EvaluationCache:
         self._memory = MemoryWatch(most_for_a_step(problem.spec.solver.memory) if until < math.inf else math.inf)
         self.evaluated = 0  # operating points
         self.fastest: dict[str, float] = {}  # trained tokens/s of each job at any width
-        self.recent: Recent = kept.setdefault(("recent",), Recent(RECENT_SHARE * problem.spec.solver.memory))
         self._counted: set[Key] = set()
         self.catalog_key: Key = (problem.catalog_digest, repr(problem.spec.overrides))
         solver = problem.spec.solver

@@ -5,10 +5,10 @@ Layouts of both roles come from the grids of `planner.candidates.serving`; the c
 
 from __future__ import annotations
 
-import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -16,14 +16,16 @@ from models.arrays import Bools, Floats, Ints, Result, picked
 from models.queueing.queues import gamma_quantile
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import ServingPoint
-from models.serving.disaggregation import DisaggregatedPoint, worker_ratios
+from models.serving.decode import ServingLayouts
+from models.serving.disaggregation import DisaggregatedPoint
 from models.serving.percentiles import SloScreen
-from planner.candidates.cache import Recent
 from planner.candidates.fleet_options import FleetOption
+from planner.candidates.group_selection import LOADS, THROUGHPUT_TIE_TOL, fewest_systems
 from planner.candidates.points import OperatingPoint, Use
-from planner.candidates.serving import Grid, within_demand
+from planner.candidates.serving import Grid
+from planner.candidates.worker_numbers import MOST_WORKERS, Found, NumbersSearch, Question, Sides
 from planner.evaluate.classes import class_rows, meets_classes
-from planner.evaluate.disaggregated import evaluate, pool_power_w
+from planner.evaluate.disaggregated import correction_of, evaluate, pool_power_w
 from planner.evaluate.serving import (
     APART,
     call_s,
@@ -33,19 +35,12 @@ from planner.evaluate.serving import (
     mfu,
     rates_of,
 )
+from planner.messages import Message
 from planner.problem.derating import stretch_of
 from planner.problem.facts import ResolvedSpec, ScaleOut, ServingFacts
 from planner.spec.slo import TPOT
 
-MAX_WORKERS = 12  # workers of either role in one group; a plan uses any number of groups
-RATIOS = worker_ratios(MAX_WORKERS)
-MAX_BATCHES = 4  # batches kept of each decode layout
-MAX_PREFILL_LAYOUTS = 3
-# Relative: groups that differ less count as equal. If larger, a smaller group that costs more by so much could make looser limits dearer.
-THROUGHPUT_TIE_TOL = 1e-9
-NAMES = itertools.count()  # names of searches, under which their evaluations are kept
-# Relative capital per request above the least at which the smallest group joins: one for demands of each size.
-SMALLER_GROUPS = (0.05, 0.2, 0.6, np.inf)
+MANY = 4096  # prefill workers that count as without limit
 Limits = Mapping[str, Sequence[tuple[str | float, float]]]
 
 
@@ -83,20 +78,16 @@ class WorkerGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class FeasibleGroups:
-    """Groups under the limits of one round trip; arrays over (prefill layout, decode layout, batch, worker ratio)."""
+class Asked:
+    """Groups that are asked for: relative prices of the systems of both roles, the most that save either kind, and a round trip [s]."""
 
-    prefill_layouts: Ints  # [prefill layout] index into the grid
-    batches: Ints  # [decode layout, batch] index into the batches of the layout
-    shape: tuple[int, ...]  # shape of the arrays
-    hull: LowerHull
+    prices: tuple[float, float]
+    most: int
+    allowance_s: float
 
 
 class GroupSearch:
-    """Search over the groups of one workload on two types of system, run in one way; evaluations are shared by all origins.
-
-    `recent`: evaluations that are kept; what it has dropped is evaluated again when it is asked for.
-    """
+    """Search over the groups of one workload on two types of system, run in one way; evaluations are shared by all origins."""
 
     def __init__(
         self,
@@ -105,146 +96,173 @@ class GroupSearch:
         decode: Grid,
         scaleouts: tuple[ScaleOut, ScaleOut],
         problem: ResolvedSpec,
-        recent: Recent,
     ):
-        self.workload, self.problem, self._recent = workload, problem, recent
+        self.workload, self.problem = workload, problem
         self.prefill, self.decode, self.scaleouts = prefill, decode, scaleouts
         self.evaluated = 0
-        self._name = next(NAMES)
-        self._counted: set[tuple[Any, ...]] = set()
-        self._choices: dict[tuple[Any, ...], GroupChoice] = {}  # one object per group, whatever origins it serves
-        self._chosen: dict[
-            tuple[tuple[float, float], int, float], list[GroupChoice]
-        ] = {}  # by prices, number and round trip
+        self._choices: dict[tuple[int, ...], GroupChoice] = {}  # one object per group, whatever origins it serves
+        self._chosen: dict[tuple[Asked, ...], tuple[list[list[GroupChoice]], Counter[str]]] = {}
 
-    def choose(self, prices: tuple[float, float], most: int, allowance_s: float) -> list[GroupChoice]:
-        """Select at most `most` groups by the systems they occupy per request; see `LowerHull.fewest_systems`. What was chosen is kept."""
-        key = prices, most, allowance_s
-        if key not in self._chosen:
-            self._chosen[key] = self._choose(*key)
-        return self._chosen[key]
+    def choose(self, asked: tuple[Asked, ...]) -> tuple[list[list[GroupChoice]], Counter[str]]:
+        """Select groups by the systems that they occupy, and count those left out by reason. What was chosen is kept.
 
-    def _choose(self, prices: tuple[float, float], most: int, allowance_s: float) -> list[GroupChoice]:
+        The first of those for a round trip takes the fewest systems per request, of all pairs of layouts, batches and numbers of workers.
+        With whole replicas, groups join that take fewer at some share (`LOADS`) of the whole demand.
+        """
+        if asked not in self._chosen:
+            self._chosen[asked] = self._choose(asked)
+        return self._chosen[asked]
+
+    def _choose(self, asked: tuple[Asked, ...]) -> tuple[list[list[GroupChoice]], Counter[str]]:
         """Select groups for `choose`."""
-        feasible = self._name, "feasible", allowance_s
-        groups: FeasibleGroups | None = self._recent.get(feasible, lambda: self._evaluate(allowance_s))
-        if groups is None:
-            return []
-        return [
-            self._choice(groups, position, allowance_s)
-            for position in groups.hull.fewest_systems(prices, most, self.problem.spec.solver.whole)
+        trips = sorted({each.allowance_s for each in asked})
+        sides = self._sides(trips)
+        if not sides.able.any():
+            return [[] for _ in asked], Counter()
+        questions = [self._questions(sides, each, trips.index(each.allowance_s)) for each in asked]
+        search = NumbersSearch(sides, [q for mine in questions for q in mine], partial(self._try, sides, trips))
+        found = search.run()
+        picks = [
+            fewest_systems(search, mine, each.most, self.problem.spec.solver.points_per_system)
+            for mine, each in zip(questions, asked, strict=True)
         ]
+        counts = Counter({Message.of("dropped.over_point_count").text(): sum(beyond for _, beyond in picks)})
+        pairs, too_large = search.pairs
+        used = {(int(found.prefill[i]), int(found.shape[i])) for kept, _ in picks for i in kept}
+        counts[Message.of("dropped.no_fewer_systems").text()] += pairs - len(used)
+        counts[Message.of("dropped.too_many_workers").text()] += too_large
+        return [[self._choice(sides, found, i) for i in kept] for kept, _ in picks], counts
+
+    def _questions(self, sides: Sides, asked: Asked, trip: int) -> list[Question]:
+        """List what is sought at the prices and the round trip of groups asked for: the fewest systems per request, then at shares of the demand."""
+        able = sides.able[trip].any(axis=0)
+        peak = np.inf if self.problem.spec.objective.maximise else self.workload.peak_requests_per_s
+        each = 1.0 / sides.alone_s[able]
+        # A fraction of a replica is only on paper as efficient as a whole one; the smallest stays in any case.
+        questions = [Question(trip, asked.prices, np.inf, max(peak, each.min(initial=np.inf)))]
+        if self.problem.spec.solver.whole and each.size:
+            most = peak if np.isfinite(peak) else MOST_WORKERS * each.max()
+            questions += [Question(trip, asked.prices, share * most) for share in LOADS]
+        return questions
 
     def least_loaded(self) -> ServingPoint:
-        """Evaluate the fastest prefill layout that fits, in as many workers as may be, beside one decode worker of each layout and batch."""
-        alone = self.prefill.point
-        index = np.atleast_1d(
-            np.argmin(np.where(np.asarray(alone.fits)[:, 0], np.asarray(alone.prompt_s)[:, 0], np.inf))
+        """Evaluate the fastest prefill layout that fits beside decode workers of each layout and batch, with prefill workers without limit."""
+        return self._beside_many(self._fastest()).point
+
+    def _fastest(self) -> Ints:
+        """Find the prefill layouts that fit of the shortest prompt, and of the most links."""
+        alone, layouts = self.prefill.point, self.prefill.layouts
+        fits = np.asarray(alone.fits)[:, 0]
+        prompt_s = np.where(fits, np.asarray(alone.prompt_s)[:, 0], np.inf)
+        links = np.where(fits, np.asarray(layouts.tp) * np.asarray(layouts.pp), 0)
+        return np.array([np.argmin(prompt_s), np.lexsort((prompt_s, -links))[0]])
+
+    def _beside_many(self, prefill: Ints) -> DisaggregatedPoint:
+        """Evaluate prefill layouts without limit of number, beside one decode worker and `MOST_WORKERS` of each layout and batch."""
+        layouts = (
+            self.prefill.layouts.take((prefill, None, None, None)),
+            self.decode.layouts.take((slice(None), None, None)),
         )
-        batch = np.broadcast_to(np.arange(self.decode.batches.shape[1]), self.decode.batches.shape)
-        return self._found(index, batch, (MAX_WORKERS, 1), {})[0].point
+        return self._evaluated(layouts, self.decode.batches[..., None], (MANY, np.array([1, MOST_WORKERS])))
+
+    def _sides(self, trips: Sequence[float]) -> Sides:
+        """Find what the workers of either role take at least, and which of them keep the limits of each round trip."""
+        many = self._beside_many(self._fastest())
+        screen, shape = self._screen(many), np.shape(many.point.requests_per_s)
+        able: list[Bools] = [
+            np.asarray(self._satisfied(many, screen, allowance_s).any(axis=(0, 3))) for allowance_s in trips
+        ]  # [layout, batch]
+        decode, batch = np.nonzero(np.logical_or.reduce(able))
+        rate = np.broadcast_to(many.point.requests_per_s, shape)[0][decode, batch]
+        index, prompt_s = self._prefill_layouts()
+        fast = [meets_alone(self.prefill, index, self._limits(trip), self.problem.constants.serving) for trip in trips]
+        together = [mine[:, None] & shapes[decode, batch] for mine, shapes in zip(fast, able, strict=True)]
+        return Sides(
+            prefill=index,
+            prompt_s=prompt_s,
+            first=np.asarray(self.prefill.systems[index], float),
+            decode=decode,
+            batch=batch,
+            answer_s=MOST_WORKERS / rate[:, 1],
+            alone_s=1.0 / rate[:, 0],
+            second=np.asarray(self.decode.systems[decode], float),
+            able=np.array(together, dtype=bool).reshape(len(trips), index.size, decode.size),
+        )
+
+    def _prefill_layouts(self) -> tuple[Ints, Floats]:
+        """Find the prefill layouts that no other one dominates, and the least time of their workers per request: that in full passes.
+
+        Prompts that find their prefix in a cache find it the more often the more prompts there are.
+        """
+        every = np.asarray(self.decode.point.requests_per_s)
+        layout, batch = np.unravel_index(int(every.argmax()), every.shape)
+        layouts = self.prefill.layouts.take((slice(None), None)), self.decode.layouts.take(np.array([layout]))
+        workers = np.array([MANY, 1]), np.array([1, MOST_WORKERS])
+        found = self._evaluated(layouts, float(self.decode.batches[layout, batch]), workers)
+        index = efficient_prefill_layouts(self.prefill, found)
+        full_s = np.broadcast_to(found.full_s, (len(self.prefill.layouts), 2)).min(axis=1)
+        faster = correction_of(self.workload, (self.prefill.system, self.decode.system), self.prefill.choice).throughput
+        return index, full_s[index] / faster
 
     def _limits(self, allowance_s: float) -> Limits:
         stretch = stretch_of(self.problem.derating, (self.prefill.system, self.decode.system))
         return limits_at_site(self.workload.spec, allowance_s, stretch)
 
-    def _evaluate(self, allowance_s: float) -> FeasibleGroups | None:
-        """Evaluate the groups at a round trip; None where no prefill layout meets the limits."""
-        limits = self._limits(allowance_s)
-        index = efficient_prefill_layouts(self.prefill, limits, self.problem.constants.serving)
-        if not index.size:
-            return None
-        # The batches that a decode worker can hold hardly depend on the prefill side: select them beside its fastest layout.
-        fastest = index[np.argmin(np.asarray(self.prefill.point.prompt_s)[index, 0])]
-        alone = self.rate(
-            np.atleast_1d(fastest),
-            np.arange(self.decode.batches.shape[1])[None, :],
-            (MAX_WORKERS, 1),
-            limits,
-            allowance_s,
-        )
-        batch = np.sort(np.argsort(alone[0, ..., 0], axis=1)[:, -MAX_BATCHES:], axis=1)
-        found, screen = self._found(index, batch, RATIOS, limits)
-        ranked = self._ranked(index, batch, limits)
-        satisfied = self._satisfied(found, screen, limits, allowance_s)
-        rate = np.where(satisfied.ravel()[ranked.positions], ranked.rate, 0.0)
-        rate = within_demand(rate, self.workload, self.problem)
-        return FeasibleGroups(index, batch, satisfied.shape, ranked.hull(rate > 0.0))
+    def _screen(self, found: DisaggregatedPoint) -> SloScreen:
+        return SloScreen(found.point, {TPOT: self._limits(0.0).get(TPOT, ())})
 
-    def _choice(self, groups: FeasibleGroups, position: int, allowance_s: float) -> GroupChoice:
-        """Return the group at a flat position, the same object each time."""
-        key = (*_key(groups.prefill_layouts, groups.batches), position)
+    def _satisfied(self, found: DisaggregatedPoint, screen: SloScreen, allowance_s: float) -> Bools:
+        """Tell which groups keep the limits at a round trip."""
+        further = {metric: limits for metric, limits in self._limits(allowance_s).items() if metric != TPOT}
+        return screen.satisfied(further) & meets_classes(self.workload.spec.classes, found.point, allowance_s)
+
+    def _try(
+        self, sides: Sides, trips: Sequence[float], prefill: Ints, shape: Ints, n_p: Ints, n_d: Ints
+    ) -> tuple[DisaggregatedPoint, Floats, Bools]:
+        """Evaluate groups for `NumbersSearch`."""
+        decode = sides.decode[shape]
+        layouts = self.prefill.layouts.take(sides.prefill[prefill]), self.decode.layouts.take(decode)
+        found = self._evaluated(layouts, self.decode.batches[decode, sides.batch[shape]], (n_p, n_d))
+        screen = self._screen(found)
+        kept = np.array([self._satisfied(found, screen, allowance_s) for allowance_s in trips])
+        return found, np.asarray(found.point.requests_per_s, float), kept
+
+    def _evaluated(
+        self,
+        layouts: tuple[ServingLayouts, ServingLayouts],
+        batch: Result,
+        workers: tuple[Result | Ints, Result | Ints],
+    ) -> DisaggregatedPoint:
+        systems = self.prefill.system, self.decode.system
+        found = evaluate(
+            self.workload,
+            systems,
+            self.scaleouts,
+            layouts,
+            batch,
+            workers,
+            self.prefill.choice,
+            self.problem.constants.serving,
+        )
+        self.evaluated += np.size(found.point.requests_per_s)
+        return found
+
+    def _choice(self, sides: Sides, found: Found, i: int) -> GroupChoice:
+        """Return a group found, the same object each time."""
+        p, s, (n_p, n_d) = found.prefill[i], found.shape[i], (int(workers[i]) for workers in found.workers)
+        key = tuple(map(int, (sides.prefill[p], sides.decode[s], sides.batch[s], n_p, n_d)))
         if key not in self._choices:
-            n_p, n_d = RATIOS
-            p, d, b, r = index = tuple(map(int, np.unravel_index(position, groups.shape)))
-            found, _ = self._found(groups.prefill_layouts, groups.batches, RATIOS, self._limits(allowance_s))
+            evaluation, position = found.place[i]
             self._choices[key] = GroupChoice(
                 prefill=self.prefill,
                 decode=self.decode,
-                prefill_layout=int(groups.prefill_layouts[p]),
-                decode_layout=d,
-                batch=int(groups.batches[d, b]),
-                workers=(int(n_p[r]), int(n_d[r])),
-                found=_picked(found, index),
+                prefill_layout=key[0],
+                decode_layout=key[1],
+                batch=key[2],
+                workers=(n_p, n_d),
+                found=_picked(found.evaluations[evaluation], (int(position),)),
             )
         return self._choices[key]
-
-    def rate(
-        self, index: Ints, batch: Ints, workers: tuple[Result, Result], limits: Limits, allowance_s: float
-    ) -> Floats:
-        """Evaluate some prefill layouts with given batches of all decode layouts; rates are 0 where a limit is missed."""
-        found, screen = self._found(index, batch, workers, limits)
-        return np.where(self._satisfied(found, screen, limits, allowance_s), found.point.requests_per_s, 0.0)
-
-    def _satisfied(self, found: DisaggregatedPoint, screen: SloScreen, limits: Limits, allowance_s: float) -> Bools:
-        """Tell which groups keep the limits at a round trip."""
-        further = {metric: satisfied for metric, satisfied in limits.items() if metric != TPOT}
-        return screen.satisfied(further) & meets_classes(self.workload.spec.classes, found.point, allowance_s)
-
-    def _ranked(self, index: Ints, batch: Ints, limits: Limits) -> RankedGroups:
-        """Rank the groups of all worker ratios that keep the limits of every round trip."""
-
-        def ranked() -> RankedGroups:
-            (n_p, n_d), (found, screen) = RATIOS, self._found(index, batch, RATIOS, limits)
-            rate = np.where(screen.satisfied({}), found.point.requests_per_s, 0.0)
-            prefill = self.prefill.systems[index][:, None, None, None] * n_p
-            return RankedGroups.of(prefill, self.decode.systems[:, None, None] * n_d, rate)
-
-        kept: RankedGroups = self._recent.get((self._name, "ranked", *_key(index, batch)), ranked)
-        return kept
-
-    def _found(
-        self, index: Ints, batch: Ints, workers: tuple[Result, Result], limits: Limits
-    ) -> tuple[DisaggregatedPoint, SloScreen]:
-        """Evaluate groups, or look them up, with the screen of their limits."""
-        key = (*_key(index, batch), np.shape(workers[0]))
-
-        def evaluated() -> tuple[DisaggregatedPoint, SloScreen]:
-            found = evaluate(
-                self.workload,
-                (self.prefill.system, self.decode.system),
-                self.scaleouts,
-                (
-                    self.prefill.layouts.take((index, None, None, None)),
-                    self.decode.layouts.take((slice(None), None, None)),
-                ),
-                np.take_along_axis(self.decode.batches, batch, axis=1)[..., None],
-                workers,
-                self.prefill.choice,
-                self.problem.constants.serving,
-            )
-            if key not in self._counted:
-                self._counted.add(key)
-                self.evaluated += np.size(found.point.requests_per_s)
-            return found, SloScreen(found.point, {TPOT: limits.get(TPOT, ())})
-
-        kept: tuple[DisaggregatedPoint, SloScreen] = self._recent.get((self._name, *key), evaluated)
-        return kept
-
-
-def _key(index: Ints, batch: Ints) -> tuple[bytes, bytes]:
-    """Return what tells apart the groups of some prefill layouts with given batches of all decode layouts."""
-    return index.tobytes(), batch.tobytes()
 
 
 def _picked(found: DisaggregatedPoint, index: tuple[int, ...]) -> DisaggregatedPoint:
@@ -276,12 +294,11 @@ def group_searches(
     first: FleetOption,
     second: FleetOption,
     problem: ResolvedSpec,
-    recent: Recent,
 ) -> list[GroupSearch]:
     """Create one search for each way to run that both systems support."""
     scaleouts = first.scaleout, second.scaleout
     return [
-        GroupSearch(workload, one, other, scaleouts, problem, recent)
+        GroupSearch(workload, one, other, scaleouts, problem)
         for one in prefills
         for other in decodes
         if one.choice == other.choice and one.choice.encoding != APART
@@ -289,19 +306,25 @@ def group_searches(
 
 
 def choose_groups(
-    searches: Sequence[GroupSearch], first: FleetOption, second: FleetOption, allowance_s: float
-) -> list[GroupChoice]:
-    """Select at each precision the groups that occupy the fewest systems of either type per request.
+    searches: Sequence[GroupSearch], asked: Mapping[float, tuple[FleetOption, FleetOption]]
+) -> tuple[dict[float, list[GroupChoice]], Counter[str]]:
+    """Select at each precision the groups that occupy the fewest systems of either type per request, by round trip; count those left out.
 
-    Prefill workers take the layouts that occupy the fewest systems per prompt. All decode layouts and worker ratios are tried, each
-    layout at its largest batches within the limits.
+    All layouts of both roles, batches and whole numbers of workers are tried (`planner.candidates.worker_numbers`).
     """
-    prices = _relative_prices(first, second)
-    chosen = []
+    chosen: dict[float, list[GroupChoice]] = {allowance_s: [] for allowance_s in asked}
+    dropped: Counter[str] = Counter()
     for search in searches:
-        most = 1 if first is second else search.problem.spec.solver.points_per_system
-        chosen += search.choose(prices, most, allowance_s)
-    return chosen
+        most = search.problem.spec.solver.points_per_system
+        wanted = tuple(
+            Asked(_relative_prices(first, second), 1 if first is second else most, allowance_s)
+            for allowance_s, (first, second) in asked.items()
+        )
+        found, counts = search.choose(wanted)
+        dropped += counts
+        for allowance_s, groups in zip(asked, found, strict=True):
+            chosen[allowance_s] += groups
+    return chosen, dropped
 
 
 def _relative_prices(first: FleetOption, second: FleetOption) -> tuple[float, float]:
@@ -316,96 +339,40 @@ def _price(option: FleetOption) -> float:
     return option.capital + option.fabric_capital + option.facility_capital if option.owned else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RankedGroups:
-    """Groups of positive rate by the prefill systems that they occupy per request, then by the decode systems, then by position."""
+def efficient_prefill_layouts(grid: Grid, found: DisaggregatedPoint) -> Ints:
+    """Select the prefill layouts that fit and that no other one dominates, whatever the numbers of workers.
 
-    positions: Ints  # [group] flat position
-    first: Floats  # [group] prefill systems per request
-    second: Floats  # [group] decode systems per request
-    rate: Floats  # [group] requests/s
-
-    @classmethod
-    def of(cls, first: Floats, second: Floats, rate: Floats) -> RankedGroups:
-        """Rank groups that occupy `first` and `second` systems, which broadcast to the shape of the rates."""
-        able = rate != 0.0
-        positions, rate = np.flatnonzero(able), rate[able]
-        x, y = (np.broadcast_to(systems, able.shape)[able] / rate for systems in (first, second))
-        order = np.lexsort((y, x))
-        return cls(positions[order], x[order], y[order], rate[order])
-
-    def hull(self, kept: Bools | slice = slice(None)) -> LowerHull:
-        """Build the hull of some of the groups, or of all."""
-        x, y = self.first[kept], self.second[kept]
-        falling = np.flatnonzero(y < np.minimum.accumulate(np.concatenate([[np.inf], y]))[:-1])
-        corners: list[tuple[float, float, int]] = []
-        for corner in zip(x[falling].tolist(), y[falling].tolist(), falling.tolist(), strict=True):
-            while len(corners) > 1 and _is_not_convex(corners[-2], corners[-1], corner):
-                corners.pop()
-            corners.append(corner)
-        return LowerHull(self.positions[kept], x, y, self.rate[kept], [i for _, _, i in corners])
-
-
-@dataclass(frozen=True, slots=True)
-class LowerHull:
-    """Groups in the order of `RankedGroups`, and the corners of the lower left hull of their systems per request.
-
-    A plan mixes groups in any proportion, so that only these corners matter.
+    Another dominates where it has no fewer prompts per second, alone and in full passes, no more latency, no more chips and no fewer links;
+    of equal ones the first stays. `found` [layout, load]: the layouts beside little work, and beside more than they can do.
     """
-
-    positions: Ints  # [group] flat position
-    first: Floats  # [group] prefill systems per request
-    second: Floats  # [group] decode systems per request
-    rate: Floats  # [group] requests/s
-    corners: list[int]  # indices of groups
-
-    def fewest_systems(self, prices: tuple[float, float], most: int, smaller: bool = False) -> list[int]:
-        """Select the corner of the least capital per request, and its neighbours, which save systems of the type that is scarce.
-
-        With `smaller`, groups that are smaller and take somewhat more capital per request join them, for plans that hold whole groups.
-        Returns flat positions. Of groups as good as the first the smallest is taken. Looser limits never raise the capital of the first;
-        they may raise that of its neighbours, which are other groups then, and the power.
-        """
-        if not self.positions.size:
-            return []
-        capital = prices[0] * self.first + prices[1] * self.second
-        middle = int(np.argmin(capital[self.corners]))
-        as_good = np.flatnonzero(capital <= (1 + THROUGHPUT_TIE_TOL) * capital[self.corners[middle]])
-        smallest = self._least(self.rate, as_good)
-        kept = [smallest, *(self.corners[i] for i in (middle - 1, middle + 1) if 0 <= i < len(self.corners))][:most]
-        occupied = self.rate * (prices[0] * self.first + prices[1] * self.second)
-        for worse in SMALLER_GROUPS if smaller else ():
-            least = self._least(occupied, np.flatnonzero(capital <= (1 + worse) * capital[smallest]))
-            if occupied[least] < occupied[kept].min() * (1 - THROUGHPUT_TIE_TOL):
-                kept.append(least)
-        return [int(self.positions[i]) for i in kept]
-
-    def _least(self, values: Floats, groups: Ints) -> int:
-        """Return the group of the least value among some; of equal ones the first by position."""
-        equal = groups[values[groups] == values[groups].min()]
-        return int(equal[np.argmin(self.positions[equal])])
+    layouts, shape = grid.layouts, (len(grid.layouts), 2)
+    links = np.asarray(layouts.tp) * np.asarray(layouts.pp)
+    columns = (
+        np.broadcast_to(found.point.prefill_s, shape)[:, 0],
+        np.broadcast_to(found.full_s, shape).min(axis=1),
+        np.broadcast_to(found.point.unloaded_ttft_s, shape)[:, 0],
+        np.asarray(grid.systems, float),
+        np.asarray(layouts.chips, float),
+        -np.asarray(links, float),
+    )
+    fits = np.flatnonzero(np.asarray(grid.point.fits)[:, 0])
+    values = np.column_stack([column[fits] for column in columns])
+    no_worse = (values[:, None, :] <= values[None, :, :]).all(axis=2)  # [one, other]
+    equal = no_worse & no_worse.T
+    earlier = np.tri(fits.size, k=-1, dtype=bool).T
+    dominated = (no_worse & (~equal | earlier)).any(axis=0)
+    return fits[~dominated]
 
 
-def _is_not_convex(a: tuple[float, float, int], b: tuple[float, float, int], c: tuple[float, float, int]) -> bool:
-    """Tell whether point b lies on or above the line from a to c; (x, y, index) each."""
-    return (b[0] - a[0]) * (c[1] - a[1]) <= (b[1] - a[1]) * (c[0] - a[0])
-
-
-def efficient_prefill_layouts(grid: Grid, limits: Limits, constants: ServingConstants) -> Ints:
-    """Select a few layouts whose prompts occupy the fewest system-seconds, each faster than those before it.
-
-    Leaves out layouts that miss the limit on the time to first token even without a queue.
-    """
-    latency = np.asarray(grid.point.prompt_s)[:, 0]
-    occupied = np.asarray(grid.point.prefill_s)[:, 0] * grid.systems
-    able = np.asarray(grid.point.fits)[:, 0].copy()
-    spread = np.broadcast_to(grid.point.input_scv, np.shape(grid.point.requests_per_s))[:, 0]
+def meets_alone(grid: Grid, index: Ints, limits: Limits, constants: ServingConstants) -> Bools:
+    """Tell which of some prefill layouts meet the limits on the time to first token without a queue."""
+    latency = np.asarray(grid.point.prompt_s)[index, 0]
+    able = np.ones(index.size, dtype=bool)
+    spread = np.broadcast_to(grid.point.input_scv, np.shape(grid.point.requests_per_s))[index, 0]
     for quantile, limit in limits.get("ttft", ()):
         slowest = 1.0 if quantile == "mean" else gamma_quantile(quantile, spread)
         able &= constants.disaggregated_first_token_factor * slowest * latency <= limit
-    order = np.flatnonzero(able)[np.argsort(occupied[able], kind="stable")]
-    faster = latency[order] < np.minimum.accumulate(np.concatenate([[np.inf], latency[order]]))[:-1]
-    return np.sort(order[faster][:MAX_PREFILL_LAYOUTS])
+    return able
 
 
 def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: ResolvedSpec) -> OperatingPoint:

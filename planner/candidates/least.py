@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.serving.continuous_batching import ServingPoint
-from planner.candidates.cache import Recent
 from planner.candidates.disaggregated import group_searches
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.candidates.serving import make_grid
@@ -74,7 +73,7 @@ def _points(problem: ResolvedSpec, workload: ServingFacts, option: FleetOption) 
     if workload.spec.disaggregation != "always":
         yield from (grid.point for grid in grids)
     if workload.spec.disaggregation != "never" and option.scaleout_bytes_per_s > 0:
-        for search in group_searches(workload, grids, grids, option, option, problem, Recent(0.0)):
+        for search in group_searches(workload, grids, grids, option, option, problem):
             yield search.least_loaded()
 
 

@@ -338,21 +338,22 @@ class _ServingSearch:
     def _groups(
         self, workload: ServingFacts, first: FleetOption, second: FleetOption, allowance_s: float
     ) -> list[GroupChoice]:
-        """Select the groups of workers on a pair of systems, for all round trips in turn: their evaluation is large, and not kept for long."""
+        """Select the groups of workers on a pair of systems, for all round trips at once."""
         systems = _systems_of((first, second))
         grids = self._grids(workload, first), self._grids(workload, second)
         searches = self.cache.once(
             "groups",
             workload,
             systems,
-            lambda _: group_searches(workload, *grids, first, second, self.problem, self.cache.recent),
+            lambda _: group_searches(workload, *grids, first, second, self.problem),
         )
         key = (workload.name, *systems)
         if (*key, allowance_s) not in self._groups_at:
             self.cache.check_time()
             before = sum(search.evaluated for search in searches)
-            for each_s, pair in self._asked[key].items():
-                self._groups_at[*key, each_s] = choose_groups(searches, *pair, each_s)
+            chosen, counts = choose_groups(searches, self._asked[key])
+            self._groups_at.update(((*key, each_s), groups) for each_s, groups in chosen.items())
+            self.cache.dropped[workload.name] += counts
             self.cache.evaluated += sum(search.evaluated for search in searches) - before
         return self._groups_at[*key, allowance_s]
 

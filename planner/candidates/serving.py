@@ -50,6 +50,8 @@ from planner.spec.slo import TPOT
 TENSOR_SPREAD_DOMAINS = (2,)  # nodes over which tensor parallelism is searched: each all-reduce crosses the network
 MOST_OF_A_NODE = 16  # chips of a node; racks hold more in one domain
 EXPERT_SPREAD_DOMAINS = (2, 3, 4, 6, 8, 9, 12, 16, 18)
+WIDE_DOMAIN = 256  # chips of a domain whose halves and powers of two lie too far apart: experts are spread over twelfths of it too
+EXPERT_SHARES = 12
 PIPELINE_STAGES = (1, 2, 4)
 POWER_GAIN_TOL = 1e-9  # relative saving of power per request below which a point that takes more systems is dropped
 
@@ -104,6 +106,9 @@ def serving_layouts(arch: Architecture, system: SystemFacts, networked: bool) ->
         ]
     if domain == system.chips:
         found += [(1, 1, domain * domains, domain * domains) for domains in EXPERT_SPREAD_DOMAINS]
+    if domain >= WIDE_DOMAIN:
+        ranks = [domain * share // EXPERT_SHARES for share in range(1, EXPERT_SHARES + 1)]
+        found += [(1, 1, n, n) for n in ranks if (1, 1, n, n) not in found]
     columns = np.array(found, dtype=np.int64).T
     layouts = ServingLayouts(tp=columns[0], pp=columns[1], dp=columns[2], ep=columns[3])
     return layouts.take(np.flatnonzero(runnable(arch, system, layouts, networked)))

@@ -33,6 +33,9 @@ class BatchChoice:
     row: int | None
     batch: float
     counts: tuple[int, int, int]  # points, fitting, meeting
+    score: float = (
+        -np.inf
+    )  # of the configuration: throughput, or by the time end to end, one more where it meets the limits
 
 
 def choose_batch(
@@ -63,11 +66,12 @@ def choose_batch(
     winner = int(score.argmax())
     row, grid, place = int(best[winner]), between[winner], int(column[winner])
     if load.kind == MAX:
-        return BatchChoice(row, float(grid[place]), counts)
+        return BatchChoice(row, float(grid[place]), counts, float(score[winner]))
     return BatchChoice(
         row,
         _batch_at_rate(lambda b: float(evaluate(row, b).requests_per_s * copies[row]), load.value, grid, place),
         counts,
+        float(score[winner]),
     )
 
 

@@ -14,7 +14,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint, TransferLink, WorkerPool, disaggregated
 from planner.evaluate.serving import corrected, engine_constants, lengths_of, precisions_of, rates_of
 from planner.evaluate.serving_state import drafting, reuse_of
-from planner.problem.engine import EngineChoice
+from planner.problem.engine import Correction, EngineChoice
 from planner.problem.fabrics import exchange_bytes_per_s
 from planner.problem.facts import ScaleOut, ServingFacts, SystemFacts
 from planner.spec.workloads import Serving
@@ -51,8 +51,13 @@ def evaluate(
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, systems[0], choice.waiting),
         arrival_scv=workload.spec.arrival_cv**2,
     )  # fmt: skip
+    return replace(found, point=corrected(found.point, correction_of(workload, systems, choice)))
+
+
+def correction_of(workload: ServingFacts, systems: tuple[SystemFacts, SystemFacts], choice: EngineChoice) -> Correction:
+    """Return measured over predicted of groups on systems for prefill and decode, from the user's own measurements of their chips."""
     own = [workload.engine.correction(*workload.measured_as(system.chip, choice.precision)) for system in systems]
-    return replace(found, point=corrected(found.point, own[0].in_two_pools(own[1])))
+    return own[0].in_two_pools(own[1])
 
 
 def _link(

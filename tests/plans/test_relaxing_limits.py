@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.candidates.disaggregated import RankedGroups
+from planner.candidates.group_selection import RankedGroups
 from planner.candidates.points import OperatingPoint
 from planner.candidates.search import find_candidates
 from planner.candidates.training import select_widths

@@ -16,7 +16,7 @@ from models.serving import examples, kv_cache
 from models.serving.closed_loop import closed_loop
 from models.serving.continuous_batching import ServingPoint, aggregated
 from models.serving.decode import ServingLayouts, communication_s, experts_touched
-from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated, worker_ratios
+from models.serving.disaggregation import TransferLink, WorkerPool, disaggregated
 from models.serving.percentiles import MEAN, latency_s, within_slo
 from models.serving.prefill import Prompts, prefill_time
 from models.serving.step import StepLoad, step_time
@@ -236,12 +236,6 @@ def test_two_pools(arch, prefill, decode, load, batch, link, factor):
     assert_not_above(group(1e30, 4, 6).point.prefill_wait_s, group(1e30, 2, 3).point.prefill_wait_s)
     # Decode without prefill in between is never slower than the same step with it.
     assert_not_above(base.point.tpot_s, aggregated(arch, examples.CHIP, decode, batch, **load).tpot_s)
-
-
-@given(st.integers(1, 9))
-def test_worker_ratios_are_all_proportions_once(most):
-    n_p, n_d = worker_ratios(most)
-    assert len(set(n_p / n_d)) == len(n_p) == len({p / d for p in range(1, most + 1) for d in range(1, most + 1)})
 
 
 @FEW

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from models.transformer.architecture import Architecture
-from planner.candidates import cache
-from planner.candidates.disaggregated import THROUGHPUT_TIE_TOL, RankedGroups, without_replaceable
+from planner.candidates.disaggregated import without_replaceable
 from planner.candidates.fleet_options import build_fleet_options
+from planner.candidates.group_selection import THROUGHPUT_TIE_TOL, RankedGroups
 from planner.candidates.pairs import connected_pairs
-from planner.candidates.search import find_candidates
 from planner.candidates.serving import serving_layouts, within_demand
 from planner.evaluate.serving import systems_per_replica
 from planner.resolve.resolver import resolve_document
@@ -42,18 +40,6 @@ def test_first_group_kept_is_as_good_as_the_best_and_as_small_as_can_be(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_smaller_groups_join_each_at_more_capital_per_request(seed):
-    first, second, rate = random_groups(seed)
-    worth = (1.0, 3.0)
-    kept = RankedGroups.of(first, second, rate).hull().fewest_systems(worth, most=1, smaller=True)
-    capital = worth[0] * first + worth[1] * second
-    per_request = capital / np.where(rate, rate, np.nan)
-    for before, after in itertools.pairwise(kept):
-        assert capital[after] < capital[before] and per_request[after] > per_request[before]
-    assert capital[kept].min() == capital[rate > 0].min()
-
-
-@pytest.mark.parametrize("seed", range(20))
 def test_neighbours_are_best_at_some_other_worth(seed):
     first, second, rate = random_groups(seed)
     kept = RankedGroups.of(first, second, rate).hull().fewest_systems((1.0, 1.0), most=3)
@@ -72,8 +58,7 @@ def test_groups_ranked_once_give_the_hull_of_any_of_them(seed):
     ranked = RankedGroups.of(first, second, rate)
     kept = rng.random(300) < 0.4
     some, alone = ranked.hull(kept[ranked.positions]), RankedGroups.of(first, second, np.where(kept, rate, 0.0)).hull()
-    for smaller in (False, True):
-        assert some.fewest_systems((1.0, 2.0), 3, smaller) == alone.fewest_systems((1.0, 2.0), 3, smaller)
+    assert some.fewest_systems((1.0, 2.0), 3) == alone.fewest_systems((1.0, 2.0), 3)
     able = np.flatnonzero(kept)
     cost = (first + 2.0 * second)[able] / rate[able]
     as_good = able[cost <= (1 + THROUGHPUT_TIE_TOL) * cost.min()]
@@ -129,40 +114,3 @@ def test_no_pair_of_pools_stands_at_two_sites(tiny):
     assert all(first.site is second.site for first, second in pairs)
     assert {first.site.region for first, _ in pairs} == {"us-virginia", "us-texas"}
     assert any(first.system is not second.system for first, second in pairs)
-
-
-def test_points_do_not_depend_on_what_is_kept(monkeypatch):
-    """Several sites ask for several round trips of the same systems: evaluations that are dropped at once give the same points."""
-    regions = ("us-virginia", "us-texas", "us-oregon")
-    document = {
-        "name": "several sites",
-        "workloads": [
-            {
-                "name": "chat", "kind": "serving", "architecture": "Llama-3.1-8B", "demand": {"requests_per_s": 200},
-                "lengths": {"input": 1000, "output": 200}, "origins": [{"region": region, "share": 1 / 3} for region in regions],
-                "slo": {"ttft": {"p95": "400 ms"}, "tpot": {"p95": "40 ms"}}, "precision": ["fp8"], "disaggregation": "always",
-            }
-        ],
-        "sites": [{"region": region, "topologies": ["rail-only"]} for region in regions],
-        "offers": [{"system": name, "how": how} for name in ("DGX H100", "DGX B200") for how in ("buy", "reserved")],
-        "solver": {"replicas": "whole"},
-    }  # fmt: skip
-
-    found = []
-    for share in (0.0, 1.0):
-        monkeypatch.setattr(cache, "RECENT_SHARE", share)
-        candidates = find_candidates(resolve_document(document))
-        found.append(
-            [
-                (
-                    pool.site,
-                    pool.origins,
-                    point.capacity,
-                    [(u.option.name, u.systems, dict(u.layout), u.batch) for u in point.uses],
-                )
-                for pool in candidates.pools
-                for point in pool.points
-            ]
-        )
-        assert any(len(point.uses) == 2 for pool in candidates.pools for point in pool.points)
-    assert found[0] == found[1]

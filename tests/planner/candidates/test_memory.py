@@ -1,16 +1,15 @@
-"""Evaluations of separate pools are kept within the memory of the spec, and the points found do not depend on it."""
+"""Answers end within the memory of the spec, and the points found do not depend on it."""
 
 from __future__ import annotations
 
 import copy
 import math
 
-import numpy as np
 import pytest
 
 import planner
 from benchmarks.methods import random_spec
-from planner.candidates.cache import OutOfMemory, Recent, array_bytes
+from planner.candidates.cache import OutOfMemory
 from planner.candidates.search import find_candidates
 from planner.errors import SpecError
 from planner.report.page import one_page
@@ -37,46 +36,20 @@ def spec(tiny) -> dict:
     return document
 
 
-def test_the_longest_unused_go_first_and_the_last_stays():
-    recent, made = Recent(20), []
-
-    def get(name: str, count: int):
-        def make():
-            made.append(name)
-            return np.zeros(count, dtype=np.uint8)
-
-        return recent.get((name,), make)
-
-    get("a", 8), get("b", 8), get("a", 8), get("c", 8)  # b is the longest unused
-    assert made == ["a", "b", "c"] and recent.held_bytes == 16
-    get("a", 8), get("b", 8)
-    assert made == ["a", "b", "c", "b"]
-    assert get("big", 100).size == 100 and recent.held_bytes == 100
-    get("big", 100)
-    assert made[-1] == "big" and made.count("big") == 1
-
-
-def test_arrays_are_counted_once():
-    one = np.zeros(10)
-    assert array_bytes([one, one, one[2:5], {"a": np.zeros(2, dtype=np.int8)}, "text", None]) == 82
-
-
 def test_the_points_do_not_depend_on_the_memory(spec):
     def found(size: str):
         document = copy.deepcopy(spec)
         document["solver"]["memory"] = size
-        grids: dict = {}
-        candidates = find_candidates(resolve_document(document), grids)
+        candidates = find_candidates(resolve_document(document))
         points = [
             (pool.site, pool.origins, p.capacity, p.mfu, dict(p.latency), [(use.role, dict(use.layout), use.batch, use.extra_it_w) for use in p.uses])
             for pool in candidates.pools for p in pool.points
         ]  # fmt: skip
-        return points, candidates.evaluated, candidates.dropped, grids[("recent",)].held_bytes
+        return points, candidates.evaluated, candidates.dropped
 
-    (little, *counts, held), (much, *others, more) = found("200 MB"), found("8 GB")
+    (little, *counts), (much, *others) = found("200 MB"), found("8 GB")
     assert any(len(uses) == 2 for *_, uses in much)
     assert little == much and counts == others
-    assert held <= 0.3 * 200 * MB < more
 
 
 def test_a_diagnosis_ends_when_its_memory_is_used_up(tiny, monkeypatch):
