@@ -25,7 +25,8 @@ from planner.solving.variants import resolved
 from planner.spec.document import Edits
 from planner.spec.requirements.priority import put_off, queue_of
 from solvers.interface import Options
-from solvers.search.joint import rated, solve
+from solvers.search.joint import solve
+from solvers.search.proven import rated
 from solvers.search.yielding import yielding_in_order
 from solvers.solution import Solution
 

@@ -25,7 +25,8 @@ from planner.problem.quality import NONE, Chosen, is_open, settled
 from solvers.interface import Options
 from solvers.mip import relative_gap
 from solvers.model.fabric import designs_of, joined_of
-from solvers.search.joint import rated, solve
+from solvers.search.joint import solve
+from solvers.search.proven import rated
 from solvers.solution import Solution
 
 SHARE_TOL = 1e-9  # shares of the requests below this are rounding

@@ -123,14 +123,14 @@ def slot_program(data: PlanData, duals: Duals, slot: int) -> Slot | None:
     program = build(data)
     arrays = program.arrays()
     cost = objective_vector(program, data) * (-1.0 if data.objective.maximises else 1.0)
-    at = _slots(program)
+    at = slots_of(program)
     other = (at >= 0) & (at != slot)
     priced: Bools = abs(arrays.matrix) @ other.astype(float) > 0
-    y = np.where(priced, _placed(program, data, duals), 0.0)
+    y = np.where(priced, placed_duals(program, data, duals), 0.0)
     side = np.where(y > 0, arrays.row_lower, arrays.row_upper)
     y, side = np.where(np.isfinite(side), y, 0.0), np.where(np.isfinite(side), side, 0.0)
     reduced = cost - arrays.matrix.T @ y
-    arrays = _bounded(arrays, cost)
+    arrays = bounded_columns(arrays, cost)
     end = np.where(reduced > 0, arrays.lower, np.where(reduced < 0, arrays.upper, 0.0))
     if not np.isfinite(end[other]).all():
         return None
@@ -149,7 +149,7 @@ def slot_program(data: PlanData, duals: Duals, slot: int) -> Slot | None:
     return Slot(PartProgram(part, reduced[mine], constant, kind[mine], price[mine]), program, mine)
 
 
-def _slots(program: Program) -> Ints:
+def slots_of(program: Program) -> Ints:
     """[columns]: the slot of each column, sub-totals and residents included; -1 for columns of no slot."""
     slot = slot_of_columns(program)
     for block, columns in program.columns.items():
@@ -160,7 +160,7 @@ def _slots(program: Program) -> Ints:
     return slot
 
 
-def _placed(program: Program, data: PlanData, duals: Duals) -> Floats:
+def placed_duals(program: Program, data: PlanData, duals: Duals) -> Floats:
     """[rows]: duals of the program with divisible replicas on the rows of that with whole ones."""
     y = np.zeros(program.row_count)
     for block, (index, values) in duals.items():
@@ -180,7 +180,7 @@ def _placed(program: Program, data: PlanData, duals: Duals) -> Floats:
     return y
 
 
-def _bounded(arrays: Arrays, cost: Floats) -> Arrays:
+def bounded_columns(arrays: Arrays, cost: Floats) -> Arrays:
     """Return the program with the bounds of columns that its rows imply, or that some optimum keeps."""
     arrays = replace(arrays, upper=sufficient_upper(arrays, cost, implied_upper(arrays)))
     free = np.isneginf(arrays.lower)

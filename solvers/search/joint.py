@@ -6,6 +6,7 @@ bounded       the bound raised by whole replicas in the slot that decides (`solv
 rounded       whole replicas over the points of the consolidated solution and those that this slot takes where its bound ends, slot by slot
               (`solvers.search.slot_rounding`); over smaller replicas of each pool, then over all points of the same workloads and sites, where
               that finds nothing, or little good
+every slot    the bound raised further by whole systems and replicas in every slot of a small program, and a plan over the points that work there
 full          the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
 simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.search.simplest`)
 """
@@ -36,6 +37,7 @@ from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
 from solvers.search.hourly import solve_divisible, with_starts, without_starts
 from solvers.search.parts import Rung, parts_of
+from solvers.search.proven import BOUNDING, raised, rated, with_every_slot, with_whole_hours
 from solvers.search.relaying import tidied
 from solvers.search.replica_points import attempts
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
@@ -49,6 +51,8 @@ class WholeReplicaSettings:
 
     small: int = 2_000
     """Activities of serving points in slots up to which the full program is searched at length."""
+    most_in_every_slot: int = 4_000
+    """Activities up to which whole systems and replicas in every slot bound a program whose gap is still wide: two servers at one site, of 2,064, take 3 s."""
     most_full: int = 12_000
     """Activities up to which the full program is searched after rounding."""
     nodes: int = 300
@@ -294,7 +298,10 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
     # a small program is searched as closely as its relaxation
     asked = replace(options, enough_gap=None) if small else options
     if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_full:
-        best = _with_whole_hours(data, best, limits(SETTINGS.consolidation_share))
+        best = with_whole_hours(data, best, limits(SETTINGS.consolidation_share))
+    if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_in_every_slot:
+        best, plan = with_every_slot(data, best, divisible, limits(SETTINGS.consolidation_share))
+        best = best if plan is None else _better(data, best, plan, divisible, options)
     if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_full:
         _say(options, "whole replicas over all operating points")
         enough = replace(limits(SETTINGS.full_share), target=_good_enough(best, asked), method="direct")
@@ -325,17 +332,10 @@ def _bounded(data: PlanData, best: Solution, slot: Slot | None, options: Options
     """Raise the bound by whole replicas in the slot that decides (`solvers.bound`); return what that slot takes where its search ends, too."""
     if slot is None:
         return best, {}
-    _say(options, "bound of whole replicas")
+    _say(options, BOUNDING)
     sign = -1.0 if data.objective.maximises else 1.0
     bound, taken = bound_of_slot(data.by_use(), slot, sign * math.inf, options)
-    return _raised(best, bound, options), taken
-
-
-def _with_whole_hours(data: PlanData, best: Solution, options: Options) -> Solution:
-    """Raise the bound by divisible replicas on whole hourly systems, which the relaxation takes in fractions."""
-    if data.hourly is None or best.value is None:
-        return best
-    return _raised(best, solve_direct(data.relaxation(hourly=True), replace(options, progress=None)).bound, options)
+    return raised(best, bound, options), taken
 
 
 def _bounded_further(data: PlanData, divisible: Solution, best: Solution, options: Options) -> Solution:
@@ -343,26 +343,11 @@ def _bounded_further(data: PlanData, divisible: Solution, best: Solution, option
     slot = _slot(data, divisible, options) if options.time_limit_s > 0 else None
     if slot is None or best.value is None:
         return best
-    _say(options, "bound of whole replicas")
+    _say(options, BOUNDING)
     sign = -1.0 if data.objective.maximises else 1.0
     target = best.value - sign * options.enough * abs(best.value)
     bound, _ = bound_of_slot(data.by_use(), slot, target, options, SETTINGS.further_bound)
-    return _raised(best, bound, options)
-
-
-def _raised(best: Solution, bound: float | None, options: Options) -> Solution:
-    """Return a plan with another bound if that proves more; beyond the plan's value it is so by rounding alone."""
-    sign = -1.0 if best.objective.maximises else 1.0
-    if bound is None or not np.isfinite(bound) or (best.bound is not None and sign * bound <= sign * best.bound):
-        return best
-    if best.value is not None:
-        bound = sign * min(sign * bound, sign * best.value)
-    raised = rated(replace(best, bound=bound), options)
-    if best.before is None or raised.status != "limit":
-        return raised
-    # the gap asked is that of the best plan, not of the simpler one
-    first = rated(replace(raised, value=best.before[0]), options)
-    return raised if first.status == "limit" else replace(raised, status="within_gap")
+    return raised(best, bound, options)
 
 
 def _good_enough(best: Solution, options: Options) -> float | None:
@@ -455,19 +440,6 @@ def _with_relaxation(solution: Solution, divisible: Solution) -> Solution:
         structural=(),
         built=None,
     )
-
-
-def rated(solution: Solution, options: Options) -> Solution:
-    """Set gap and status by value and bound."""
-    if solution.value is None or solution.bound is None:
-        return replace(solution, status="limit", gap=None)
-    gap = relative_gap(solution.value, solution.bound)
-    status = "limit"
-    if gap <= options.enough * (1 + OPTIMAL_GAP):
-        status = "within_gap"
-    if gap <= OPTIMAL_GAP:
-        status = "optimal"
-    return replace(solution, gap=gap, status=status)
 
 
 def _better(data: PlanData, best: Solution, full: Solution, divisible: Solution, options: Options) -> Solution:

@@ -167,3 +167,26 @@ def test_more_at_a_time_than_the_supply_is_found(of_two_sites):
     first, second = (row["running"] for row in document["fleet"])
     assert max(map(sum, zip(first, second, strict=True))) == 8
     assert any("offers[0].supply" in str(found) for found in verify_plan(Plan(document)))
+
+
+def test_a_question_of_few_systems_is_not_answered_worse_than_by_one_offer_alone():
+    document = {
+        "name": "two servers",
+        "workloads": [
+            {
+                "name": "chat",
+                "kind": "serving",
+                "architecture": "Qwen3-32B",
+                "demand": {"requests_per_s": 50},
+                "lengths": {"input": 1000, "output": 300},
+                "origins": [{"region": "us-virginia", "share": 1}],
+                "slo": {"ttft": {"p95": "1 s"}, "tpot": {"p95": "40 ms"}},
+            }
+        ],
+        "sites": [{"region": "us-virginia", "systems": ["DGX H100", "DGX H200"]}],
+        "solver": {"time_limit": "120 s"},
+    }
+    plan = planner.solve(document)
+    alone = planner.solve({**document, "offers": [{"system": "DGX H200", "how": "on_demand"}]})
+    assert plan.value <= alone.value * (1 + 1e-9)
+    assert plan.gap < 0.15, "whole systems and replicas count in every slot"

@@ -13,7 +13,8 @@ from solvers.interface import Options
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.block_data.hourly import HourlyData
 from solvers.model.data import Limit, PlanData
-from solvers.search.joint import _with_whole_hours, solve
+from solvers.search.joint import solve
+from solvers.search.proven import with_whole_hours
 from tests.solvers.model.test_rows_by_hand import Rows
 from tests.solvers.reference import near
 
@@ -196,11 +197,11 @@ def test_whole_systems_by_the_hour_raise_the_bound():
     data = problem([0.5, 0.5], 100.0, 1.0, whole=True)
     relaxed, found = solve(data.relaxation(), EXACT).value, solve(data, EXACT)
     assert near(relaxed, 1.0) and near(found.value, 2.0)
-    assert near(_with_whole_hours(data, replace(found, bound=relaxed), EXACT).bound, 2.0)
+    assert near(with_whole_hours(data, replace(found, bound=relaxed), EXACT).bound, 2.0)
     for seed in range(10):
         case = drawn(seed)
         data = problem(case["demand"], case["held_cost"], case["hours"], case["start_cost"], case["least"], whole=True)
-        raised = _with_whole_hours(data, replace(solve(data, EXACT), bound=0.0), EXACT)
+        raised = with_whole_hours(data, replace(solve(data, EXACT), bound=0.0), EXACT)
         assert raised.bound <= enumerated(**case) * (1 + 1e-9), seed
 
 

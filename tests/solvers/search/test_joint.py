@@ -6,8 +6,8 @@ import pytest
 
 from solvers.interface import Options
 from solvers.model.data import Objective
-from solvers.search.joint import _raised
 from solvers.search.parts import Parts
+from solvers.search.proven import raised
 from solvers.solution import Solution
 
 
@@ -16,5 +16,5 @@ def test_the_gap_asked_is_held_against_the_best_plan_and_not_the_simpler_one(bes
     """At a bound of 99 and a gap of 1 %, a simpler plan of 100.6 stands for one of 99.9 (0.9 %), not for one of 100.5 (1.5 %)."""
     before = None if best is None else (best, Parts(3, 1, 1))
     simple = Solution("limit", Objective("cost"), 100.6, 90.0, 0.105, 0.0, 1, 1, 1, 0, before=before)
-    raised = _raised(simple, 99.0, Options(gap=0.01))
-    assert (raised.status, raised.bound) == (status, 99.0) and raised.gap == pytest.approx(1.6 / 100.6)
+    found = raised(simple, 99.0, Options(gap=0.01))
+    assert (found.status, found.bound) == (status, 99.0) and found.gap == pytest.approx(1.6 / 100.6)
