@@ -1,4 +1,4 @@
-"""Bound the program with whole replicas by those of all slots, each with a fleet of its own (Lagrangian decomposition).
+"""Bound the program with whole replicas by the programs of all slots, each with a fleet of its own (Lagrangian decomposition).
 
 Where demand is flat, or systems rented by the hour cap what a slot is worth, no slot decides alone (`solvers.bound.whole_replicas`): each is worth
 as much as the others, and whole systems and replicas cost what they cost in every one. Every slot decides here on a copy of the fleet, which it
@@ -94,7 +94,7 @@ def sum_of_slots(data: PlanData, duals: Duals, options: Options) -> SlotSum | No
         total += found[0]
         works[own[found[1][len(shared) :] > 0]] = True
     x = program.columns["x"]
-    points: Bools = (works[x] & (x >= 0)).any(axis=1)
+    points = np.asarray((works[x] & (x >= 0)).any(axis=1), dtype=bool)
     return SlotSum(sign * total, points)
 
 
