@@ -18,6 +18,7 @@ from solvers.backends.highs_run import MIP_FEASIBILITY_TOL, run_highs
 from solvers.interface import Options
 from solvers.model.build import objective_vector
 from solvers.model.data import COST, PlanData
+from solvers.model.preemption import predecessors
 from solvers.program import Arrays, Program
 from solvers.search.needless import without_needless
 
@@ -152,3 +153,21 @@ def _searched(arrays: Arrays, cost: Floats, x: Floats, free: Bools, options: Opt
     found = x.copy()
     found[at] = np.where(part.integer, np.round(outcome.x * scaled.column), outcome.x * scaled.column)
     return found if cost @ found < cost @ x else x
+
+
+def loading_groups(program: Program, group: Ints) -> Ints:
+    """[rows]: the group of a row `loading`, whose predecessor counts as the schedule has it until it is decided; -1 for others."""
+    of_row = np.full(program.row_count, -1)
+    for part in program.row_blocks.get("loading", ()):
+        of_row[part.rows] = group[part.index[:, 1]]
+    return of_row
+
+
+def loads_after(program: Program, data: PlanData, group: Ints) -> Ints:
+    """[columns]: the group of the slot before each load, -1 for columns other than `loading`."""
+    found = np.full(program.column_count, -1)
+    loading = program.columns.get("loading", np.zeros((0, data.slots), dtype=np.int64))
+    use, slot = np.nonzero(loading >= 0)
+    if len(use):
+        found[loading[use, slot]] = group[predecessors(data.chronology.next)[slot]]
+    return found

@@ -27,6 +27,7 @@ from solvers.program import Arrays, Program
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE
 from solvers.search.hourly import with_rented
 from solvers.search.parts import points_in_use
+from solvers.search.relaying import loading_groups, loads_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +210,8 @@ class SlotPrograms:
     """[columns]"""
     follows: Ints
     """[rows]: the group of a row that ties a slot to the one before it, -1 for other rows."""
+    leads: Ints
+    """[columns]: the group before the slot of a load, which is decided with that group again; -1 for other columns."""
     limits: Bools
     """[rows]: limits on sums over all slots, for which undecided slots count as in the schedule."""
     gap: float
@@ -227,7 +230,8 @@ def _slot_programs(task: Rounding, schedule: Floats) -> SlotPrograms:
         unit=unit,
         gap=float(np.clip(gap, *SETTINGS.slot_gaps)),
         grows=_columns_of(program, *GROWING),
-        follows=_loading_groups(program, task.group),
+        follows=loading_groups(program, task.group),
+        leads=loads_after(program, task.data, task.group),
         limits=_rows_of(program, "limit"),
         jobs=_job_rows(task, schedule),
     )
@@ -355,7 +359,8 @@ def _decided(
     first = not len(decided)
     linked = np.isin(shared.follows, together) | shared.limits
     factor = _columns_of(task.program, "lambda")
-    mine = np.flatnonzero(np.isin(shared.unit, together) | shared.grows | factor)
+    again = known & np.isin(shared.leads, together)
+    mine = np.flatnonzero(np.isin(shared.unit, together) | shared.grows | factor | again)
     if first:
         linked = linked | shared.jobs
     none = np.zeros_like(shared.limits)
@@ -465,14 +470,6 @@ def _units(program: Program, group: Ints) -> Ints:
         where = np.nonzero(columns >= 0)
         unit[columns[where]] = where[1]
     return unit
-
-
-def _loading_groups(program: Program, group: Ints) -> Ints:
-    """[rows]: the group of a row `loading`, whose predecessor counts as the schedule has it until it is decided; -1 for others."""
-    of_row = np.full(program.row_count, -1)
-    for part in program.row_blocks.get("loading", ()):
-        of_row[part.rows] = group[part.index[:, 1]]
-    return of_row
 
 
 def _part(
