@@ -134,7 +134,7 @@ class GroupSearch:
         return [[self._choice(sides, found, i) for i in kept] for kept, _ in picks], counts
 
     def _questions(self, sides: Sides, asked: Asked, trip: int) -> list[Question]:
-        """List what is sought at the prices and the round trip of groups asked for: the fewest systems per request, then at shares of the demand."""
+        """List the groups sought at the prices and the round trip of groups asked for: the fewest systems per request, then at shares of the demand."""
         able = sides.able[trip].any(axis=0)
         peak = np.inf if self.problem.spec.objective.maximise else self.workload.peak_requests_per_s
         each = 1.0 / sides.alone_s[able]

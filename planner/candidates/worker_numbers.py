@@ -17,12 +17,12 @@ import numpy as np
 from models.arrays import Bools, Floats, Ints
 from models.serving.disaggregation import DisaggregatedPoint
 
-MOST_WORKERS = 64  # of either role in a group; a plan uses any number of groups
+MOST_WORKERS = 64  # workers of either role in a group; a plan uses any number of groups
 DECODE_WORKERS = np.array([*range(1, 13), 14, 16, 20, 24, 32, 48, MOST_WORKERS])
 """Decode workers of a group that are tried, each beside any whole number of prefill workers: further numbers would only be finer by less than a twelfth of one."""
-FIRST_NUMBERS = 8  # of these tried before the others, most of which are then left out
+FIRST_NUMBERS = 8  # numbers tried before the others, most of which are then left out
 TIE_TOL = 1e-9  # relative: groups that differ less count as equal
-COUNT_TOL = 1e-9  # of a worker, before a number is rounded up
+COUNT_TOL = 1e-9  # share of a worker, before a number is rounded up
 WITHOUT_LIMIT = 1 << 62
 PROBES = 4  # numbers of prefill workers tried at once
 FIRST_PAIRS = 16  # pairs tried first for each question; their number doubles
@@ -92,7 +92,7 @@ class Found:
     evaluations: list[DisaggregatedPoint] = field(default_factory=list)
 
     def add(self, rows: Sequence[Ints], found: DisaggregatedPoint, rate: Floats, kept: Bools) -> None:
-        """Add those of some evaluated groups that keep the limits of any round trip; rows: prefill, shape, numbers of both."""
+        """Add the evaluated groups that keep the limits of any round trip; rows: prefill, shape, numbers of both."""
         some = np.flatnonzero(kept.any(axis=0))
         prefill, shape, n_p, n_d = (row[some] for row in rows)
         self.prefill, self.shape = np.append(self.prefill, prefill), np.append(self.shape, shape)
@@ -171,7 +171,7 @@ class NumbersSearch:
         return prefill, shape
 
     def _expand(self, prefill: Ints, shape: Ints) -> None:
-        """Find the least prefill workers of each pair beside each number of decode workers, where that can be better than what is found."""
+        """Find the least prefill workers of each pair beside each number of decode workers, where such a group can be better than the best found."""
         for numbers in (DECODE_WORKERS[:FIRST_NUMBERS], DECODE_WORKERS[FIRST_NUMBERS:]):
             self._number(prefill, shape, numbers)
 
@@ -189,7 +189,7 @@ class NumbersSearch:
             self._try((p[row], s[row], n_p, n_d[row]), row, low, high)
 
     def _can_gain(self, p: Ints, s: Ints, n_d: Ints, n_p: Ints, high: Ints) -> Bools:
-        """Tell [a, row] which rows would be better than what is found if so few prefill workers were enough, and are not known to need more."""
+        """Tell [a, row] which rows would beat the best found if this few prefill workers were enough, and are not known to need more."""
         sides, gains = self.sides, np.zeros(n_p.shape, dtype=bool)
         for i, (question, best) in enumerate(zip(self.questions, self.best, strict=True)):
             trip = question.round_trip

@@ -35,7 +35,7 @@ class BatchChoice:
     counts: tuple[int, int, int]  # points, fitting, meeting
     score: float = (
         -np.inf
-    )  # of the configuration: throughput, or by the time end to end, one more where it meets the limits
+    )  # throughput of the configuration, or by the time end to end, one more where it meets the limits
 
 
 def choose_batch(

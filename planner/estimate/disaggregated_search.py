@@ -128,7 +128,7 @@ def _search_two_pools(facts: CaseFacts, load: Load, choice: EngineChoice) -> Sea
 
 
 def _best_first(bound: Floats, search: Callable[[Ints], BatchChoice]) -> tuple[int | None, tuple[int, int, int], float]:
-    """Search splits, those of the best bound first, until no other can score more: (row, counts, batch) of the best."""
+    """Search splits, the best bound first, until no other can score more: (row, counts, batch) of the best."""
     order = np.argsort(-bound, kind="stable")
     best, best_score, batch = None, -np.inf, 0.0
     counts, start, size = (0, 0, 0), 0, FIRST_SPLITS
@@ -239,7 +239,7 @@ def _chip_splits(
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """List the splits of the chips to try: arrays (prefill layout, decode layout, prefill workers, decode workers).
 
-    All whole numbers of prefill workers, or so many of them at most; beside them as many decode workers as the chips hold.
+    All whole numbers of prefill workers, or `most_splits` of them; beside them as many decode workers as the chips hold.
     """
     i, j = (part.ravel() for part in np.meshgrid(*(np.arange(len(side)) for side in sides), indexing="ij"))
     first, second = np.asarray(sides[0].chips)[i], np.asarray(sides[1].chips)[j]
