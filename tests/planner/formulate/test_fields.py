@@ -144,7 +144,9 @@ def test_a_site_is_paid_for_from_when_it_exists():
     dates = dates_of_two_years()
     sites = (NS(region="old", fixed_cost_per_s=3.0, crew_per_s=1.0, from_s=0.0), NS(region="free", fixed_cost_per_s=0.0, crew_per_s=0.0, from_s=0.0),
              NS(region="new", fixed_cost_per_s=2.0, crew_per_s=0.0, from_s=YEAR_S))  # fmt: skip
-    calendar = NS(windows=2, edges_s=np.array([0.0, YEAR_S, 2 * YEAR_S]), risen=lambda rate: np.array([1.0, 1.0 + rate]))
+    calendar = NS(
+        windows=2, edges_s=np.array([0.0, YEAR_S, 2 * YEAR_S]), risen=lambda rate: np.array([1.0, 1.0 + rate])
+    )
     economics = NS(escalation=NS(staff=0.1))
     rates = NS(dates=dates, worth=dates.seconds * dates.discount)
     found = coefficients(site_terms(NS(sites=sites, calendar=calendar, economics=economics), rates), SITE, (3,))
