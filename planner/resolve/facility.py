@@ -25,6 +25,7 @@ from planner.spec.sites import Site
 
 NODE_FORMS = ("node", "node part", "cloud node", "edge")  # forms of systems that share a rack with others
 RACK_FORMS = ("rack",)  # sold as one rack
+MOST_NAMED = 2  # sites whose PUE a note names one by one
 FIGURES = {AIR: "pue_air", LIQUID: "pue_liquid"}  # figures of a climate, by cooling of a system
 
 
@@ -123,10 +124,23 @@ def with_cooling(
     for name, system in found.items():
         if not system.cooling:
             found[name] = replace(system, cooling=_assumed(context, system) if name in bought else (AIR,))
-    told = [text for site in open_sites if (text := _booked(context, site, found, offers))]
-    if told:
-        context.add_fact(Fact("sites", Message.of("cooling.pue", sites=listed(told))))
+    booked = {site.region: pues for site in open_sites if (pues := _booked(context, site, found, offers))}
+    if booked:
+        context.add_fact(Fact("sites", _told(context, booked)))
     return found
+
+
+def _told(context: ResolveContext, booked: Mapping[str, Mapping[str, float]]) -> Message:
+    """Say the PUE of each site by cooling, or the range of more than `MOST_NAMED` sites; the assumptions have each figure."""
+    if len(booked) > MOST_NAMED:
+        every = [pue for pues in booked.values() for pue in pues.values()]
+        return Message.of("cooling.pues", count=len(booked), low=min(every), high=max(every))
+    sites = []
+    for region, pues in booked.items():
+        climate = context.catalog.get("regions", region).words("climate")
+        each = enumerated([Message.of(f"cooling.site_{kind}", pue=pue).text() for kind, pue in pues.items()])
+        sites.append(Message.of("cooling.site", region=region, climate=climate, pues=each).text())
+    return Message.of("cooling.pue", sites=listed(sites))
 
 
 def _is_open(context: ResolveContext, site: SiteFacts) -> bool:
@@ -171,14 +185,15 @@ def _cooling(record: Record, least_w: float, ledger: Ledger) -> tuple[str, ...]:
 
 def _booked(
     context: ResolveContext, site: SiteFacts, systems: Mapping[str, SystemFacts], offers: Sequence[OfferFacts]
-) -> str:
-    """Book the PUE of each kind of cooling that a system on offer at the site has, and say that of systems of our own; empty without one.
+) -> dict[str, float]:
+    """Book the PUE of each kind of cooling that a system on offer at the site has; return the PUE of own systems by cooling.
 
     A rent holds what a provider pays for energy, so that the PUE of rented systems counts for energy and carbon alone.
     """
     ledger, climate = context.ledger, context.catalog.get("regions", site.region).words("climate")
     cooled: dict[str, set[str]] = {}
-    own, told = set(), []
+    own: set[str] = set()
+    found: dict[str, float] = {}
     for offer in offers:
         allowed = not site.systems or offer.system in site.systems
         if allowed and site.region in offer.prices and offer.system in systems:
@@ -191,5 +206,5 @@ def _booked(
         scope = [("energy", site.region, name) for name in sorted(cooled[kind])]
         ledger.assume(f"{site.path}.pue.{kind}", figure.printed, figure.unit, reason, *scope)
         if kind in own:
-            told.append(Message.of(f"cooling.site_{kind}", pue=figure.number).text())
-    return Message.of("cooling.site", region=site.region, climate=climate, pues=enumerated(told)).text() if told else ""
+            found[kind] = figure.number
+    return found

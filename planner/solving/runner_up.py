@@ -15,6 +15,7 @@ from planner.plan.rows.quality import RunnerUp
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import BY_WINDOW
 from planner.report.words import share_words
+from solvers.arrays import Floats
 from solvers.solution import Solution
 
 MARGIN_TOL = 1e-5  # margins below this share of a system's own cost are the tolerance of the linear programs
@@ -30,14 +31,23 @@ def ways_not_in_use(form: Formulation, solution: Solution) -> list[tuple[Way, li
     """
     have: dict[str, set[str]] = defaultdict(set)
     members: dict[Way, list[int]] = defaultdict(list)
+    most = _most_held(form, solution)
     hourly = form.data.hourly.holding if form.data.hourly is not None else np.zeros(len(form.holdings), dtype=bool)
     for u, (k, _) in enumerate(form.holdings):
         option = form.fleet_options[k]
         if not hourly[u]:
             members[option.site.region, option.system.name, option.offer.how].append(u)
-        if solution.values["n"][u] > 0.5:
+        if most[u] > 0.5:
             have[option.site.region].add(option.system.name)
     return [(way, us) for way, us in members.items() if have[way[0]] and way[1] not in have[way[0]]]
+
+
+def _most_held(form: Formulation, solution: Solution) -> Floats:
+    """[U]: systems of each holding; of a holding that is paid for by the hour, the most that run at once, for its count may exceed them at no cost."""
+    held: Floats = solution.values["n"]
+    if form.data.hourly is None or "on" not in solution.values:
+        return held
+    return np.where(form.data.hourly.holding, solution.values["on"].max(axis=1, initial=0.0), held)
 
 
 def runner_up_rows(
@@ -54,9 +64,8 @@ def runner_up_rows(
     for (way, members), margin in zip(ways, margins, strict=True):
         if margin is not None and (way[0] not in best or margin < best[way[0]][0]):
             best[way[0]] = margin, way, members
-    held = {
-        form.fleet_options[k].site.region for u, (k, _) in enumerate(form.holdings) if solution.values["n"][u] > 0.5
-    }
+    most = _most_held(form, solution)
+    held = {form.fleet_options[k].site.region for u, (k, _) in enumerate(form.holdings) if most[u] > 0.5}
     rows: list[RunnerUp] = []
     for site in (site.region for site in problem.sites if site.region in held and site.api is None):
         row: RunnerUp = {

@@ -48,6 +48,7 @@ def spec(offers=(), **changes):
         ],
         "economics": {"maintenance": 0, "spare_parts": 0, "staff_per_power": "0 USD/kW-year", **free},
         "solver": {"gap": 0.0001},
+        "operation": {"relay_cost": None},  # amounts below are of hours alone
         **changes,
     }
 

@@ -101,6 +101,13 @@ def test_the_plan_names_each_pue_in_use_with_its_place_and_source():
     assert not [row for row in problem.citations if row.path.endswith("pue_liquid")]
 
 
+def test_of_more_than_two_sites_the_plan_names_the_range():
+    spec = document([AIR])
+    spec["sites"] += [spec["sites"][0] | {"region": region} for region in ("sg", "us-oregon")]
+    (note,) = [note.message for note in resolve_document(spec).notes if note.message.code == "cooling.pues"]
+    assert "PUE of 1.139 to 1.227 at 3 sites" in note.text()
+
+
 def test_power_and_carbon_of_operation_follow_the_cooling():
     """Idle power at the meter, and the carbon of a year of it, over those of the same system with a PUE of 1: the PUE of what cools it."""
     form, plain = (
