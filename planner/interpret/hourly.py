@@ -25,6 +25,7 @@ def running_systems(
 ) -> tuple[Ints, Ints]:
     """Return (systems in each slot [holding, slot], systems of each holding [holding]).
 
+    A holding has as many as run at once, and more where the program counts them and a least number of systems, or the width of a job, asks it.
     They are as the program counts them, or as many as the activity needs where it is read from a program with fractions of systems. Work
     that is so little that the solver rounds its systems away runs on one. `active`: replicas [point, slot].
     """
@@ -44,9 +45,7 @@ def running_systems(
     on = np.where((needed.any(axis=1) & ~on.any(axis=1))[:, None], needed, on)
     running = np.where(hourly[:, None], on.astype(np.int64), running)
     most = on.max(axis=1, initial=0.0).astype(np.int64)
-    asked = np.minimum(
-        count, _least(problem, form)
-    )  # a program that counts them may hold more, as least numbers of systems ask
+    asked = np.minimum(count, np.maximum(_least(problem, form), _widest_job(form, solution)))
     return running, np.where(hourly, np.where(most > 0, np.maximum(most, asked), 0), count)
 
 
@@ -54,6 +53,17 @@ def _least(problem: ResolvedSpec, form: Formulation) -> Ints:
     """[holding]: least number of its systems that the spec asks for, of its offer or of each kind at a site."""
     asked = problem.spec.simplicity.least_systems or 1
     return np.array([max(form.fleet_options[k].offer.least, asked) for k, _ in form.holdings], dtype=np.int64)
+
+
+def _widest_job(form: Formulation, solution: Solution) -> Ints:
+    """[holding]: systems of its fleet option that the widest job takes at full width, of which fewer may run over a whole slot."""
+    data = form.data
+    used = (solution.values["y"] > 0.5) & (data.point_job >= 0)
+    point, option = data.point_uses.T
+    systems = np.zeros(len(form.fleet_options))
+    np.maximum.at(systems, option, np.where(used[point], data.point_uses_systems, 0.0))
+    widest: Ints = np.ceil(systems - USED).astype(np.int64)[data.holding_option]
+    return widest
 
 
 def starts_of(problem: ResolvedSpec, form: Formulation, running: Ints) -> Ints:

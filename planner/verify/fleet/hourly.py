@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from planner.problem.phases import counted_by_hour
 from planner.verify.checked_plan import CheckedPlan, Row
 from planner.verify.fleet.holdings import Holding
@@ -31,11 +33,24 @@ def running_in(plan: CheckedPlan, path: str, row: Row, holding: Holding) -> list
 
 
 def _check_count(plan: CheckedPlan, path: str, row: Row, most: int) -> None:
-    """Check that a row holds as many systems as run at a time, and more only as least numbers of systems ask."""
+    """Check that a row holds as many systems as run at a time, and more only as least numbers of systems ask, or the widest job takes."""
     offer, asked = plan.options_by_row[-1].offer, plan.problem.spec.simplicity
-    least = max(offer.least, asked.least_systems or 1)
+    least = max(offer.least, asked.least_systems or 1, _widest_job(plan, row))
     if type(row["count"]) is int and most < row["count"] > least:
         plan.say(f"{path}.count", "verify.more_than_run", count=row["count"], most=most)
+
+
+def _widest_job(plan: CheckedPlan, row: Row) -> int:
+    """Return the systems of a row that the widest job takes at full width; 0 without a job there."""
+    pools = [
+        pool
+        for workload in plan.document["workloads"]
+        if workload["name"] in plan.training
+        for point in workload["points"]
+        for pool in point["pools"]
+        if (point["site"], pool["system"], pool["how"]) == (row["site"], row["system"], row["how"])
+    ]
+    return max((math.ceil(float(pool["systems_per_replica"]) - 1e-6) for pool in pools), default=0)
 
 
 def check_starts(plan: CheckedPlan) -> None:

@@ -199,7 +199,7 @@ def test_the_points_of_the_slot_are_rounded_too(monkeypatch, taken, value):
     """Large systems alone, as the relaxation has them, or the middle ones that the slot takes where its bound ends."""
     from solvers.search import joint
 
-    settings = replace(joint.SETTINGS, small=0, most_full=0, poor=1.0)
+    settings = replace(joint.SETTINGS, small=0, most_full=0, most_in_every_slot=0, poor=1.0)
     monkeypatch.setattr(joint, "SETTINGS", settings)
     monkeypatch.setattr(joint, "with_least_fleet", lambda data: data)  # which tells the relaxation what is best here
     if not taken:
