@@ -148,8 +148,8 @@ def test_the_map_shows_the_coasts_around_its_sites():
     )
     points = [(row["longitude"], row["latitude"]) for row in spec["datasets"][outline["data"]["name"]]]
     assert len(points) > 50 and window == same
-    florida = [x for x, y in points if 25 < y < 31 and x < -79.5]
-    assert florida and max(florida) > -81  # its east coast lies at 80 to 81 degrees west
+    texas = [x for x, y in points if 28 < y < 30 and -97 < x < -94]
+    assert texas  # its coast runs from 97 to 94 degrees west there
     every = {point for line in every_line() for point in line}
     inside = {(x, y) for x, y in every if window[0][0] < x < window[0][1] and window[1][0] < y < window[1][1]}
     assert inside <= set(points) <= every
