@@ -14,7 +14,9 @@ from planner.dashboard import sources
 from planner.spec.document import read_document
 
 HOME = Path(__file__).resolve().parents[3]
-WHOLE_GAP = 0.04  # gap of whole replicas to the bound of divisible ones: 3.4 % with pools of whole workers, and 3 % is the goal
+WHOLE_GAP = (
+    0.04  # gap of whole replicas to the bound of divisible ones: 3.4 % with pools of whole workers, and 3 % is the goal
+)
 SPEC = sources.DATA / f"{sources.MAIN}.json"
 
 
