@@ -59,6 +59,8 @@ SHORT = {
 }  # fmt: skip
 """Short names of flags -> their full names."""
 
+COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
+"""A line of a script that is a comment."""
 SWITCH = re.compile(
     r"(?:enable|disable|no|trust|skip|use|enforce|async|allow|fail-fast|headless|return|language-model-only|log-requests)\b"
 )
@@ -79,15 +81,17 @@ KEYS = {
 """Property of a launch -> the flag of each engine. TensorRT-LLM has none for the share of the memory: its fraction is of what the weights leave free."""
 
 DRAFTED = (
-    "speculative-config", "spec-tokens", "speculative-num-draft-tokens", "speculative-config.max-draft-len",
+    "speculative-config", "spec-tokens", "speculative-num-steps", "speculative-num-draft-tokens", "speculative-config.max-draft-len",
     "speculative-config.num-nextn-predict-layers",
 )  # fmt: skip
-USED = {*DRAFTED, "enforce-eager", "dp-size", "enable-dp-attention", "disable-cuda-graph", "config"}
+USED = {*DRAFTED, "enforce-eager", "dp-size", "enable-dp-attention", "disable-cuda-graph", "config", "dtype"}
 WEIGHTS = {
     "fp8": "fp8", "w8a8_fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp8": "mxfp8", "modelopt_fp8": "fp8", "mxfp4": "mxfp4", "modelopt_fp4": "nvfp4", "nvfp4": "nvfp4",
     "awq": "int4", "awq_marlin": "int4", "gptq": "int4", "gptq_marlin": "int4", "w8a8_int8": "int8", "experts_int8": "int8",
 }  # fmt: skip
 """Values of --quantization -> format of the weights; names of tools whose format the config states (compressed-tensors, modelopt) are left to it."""
+WIDE = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
+"""Values of --dtype -> format of weights that nothing quantises."""
 ACCEPTANCE = 0.7
 
 
@@ -105,11 +109,13 @@ class Launch:
 
 
 def read_launch(text: str, engine: str) -> Launch:
-    """Read a command, or the YAML file that `text` names. Raises SpecError with every flag that is unknown or malformed."""
+    """Read a command, or the YAML file or script that `text` names. Raises SpecError with every flag that is unknown or malformed."""
     option = f"--{engine}"
     problems: list[Issue] = []
     path = Path(text)
-    is_file = path.suffix.lower() in (".yaml", ".yml") and (len(text.split()) == 1 or path.is_file())
+    is_file = path.suffix.lower() in (".yaml", ".yml", ".sh") and (len(text.split()) == 1 or path.is_file())
+    if is_file and path.suffix.lower() == ".sh":
+        text, is_file = _text_of(path), False
     given = _from_yaml(path, engine) if is_file else _from_command(text, engine, problems)
     if not is_file and isinstance(given.get("config"), str):
         of_file = _from_yaml(Path(str(given["config"])), engine)
@@ -144,7 +150,7 @@ def _from_command(text: str, engine: str, problems: list[Issue]) -> dict[str, An
     """Cut a command into flags with their values; the model of vLLM stands without a flag."""
     option = f"--{engine}"
     try:
-        words = shlex.split(text.replace("\\\n", " "))
+        words = shlex.split(COMMENT.sub("", text).replace("\\\n", " "))
     except ValueError as error:
         raise SpecError([Issue(option, Message.of("ways_in.not_a_command", error=str(error)).text())]) from None
     start = next(
@@ -161,6 +167,8 @@ def _from_command(text: str, engine: str, problems: list[Issue]) -> dict[str, An
         rest = rest[1:]
     while rest:
         word = rest.pop(0)
+        if word == "$@":  # a script hands its own arguments on
+            continue
         if not word.startswith("-"):
             if "model" in found:
                 problems.append(Issue(option, Message.of("ways_in.word_without_flag", word=word).text()))
@@ -177,6 +185,14 @@ def _from_command(text: str, engine: str, problems: list[Issue]) -> dict[str, An
     return found
 
 
+def _text_of(path: Path) -> str:
+    """Read a file. Raises SpecError where it is no text, and OSError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileProblems(path.name).refuse("ways_in.not_text", error=str(error)) from None
+
+
 def _from_yaml(path: Path, engine: str) -> dict[str, Any]:
     """Read a YAML file of flags: `name: value` on each line, names with hyphens or underscores. Raises SpecError by line.
 
@@ -184,11 +200,7 @@ def _from_yaml(path: Path, engine: str) -> dict[str, Any]:
     """
     problems, block = FileProblems(path.name), ""
     found: dict[str, Any] = {}
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise problems.refuse("ways_in.not_text", error=str(error)) from None
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(_text_of(path).splitlines(), start=1):
         bare = re.sub(r"(?:^|\s)#.*$", "", line).rstrip()
         if not bare or bare == "---":
             continue
@@ -241,6 +253,9 @@ def _launch(flags: Mapping[str, Any], engine: str, problems: list[Issue]) -> Lau
     weights = str(flags.get(keys["weights"], "")).lower()
     if weights in WEIGHTS:
         workload["precision"] = [WEIGHTS[weights]]
+    elif not weights and (wide := WIDE.get(str(flags.get("dtype")).lower())) is not None:
+        workload["precision"] = [wide]
+        guesses["precision"] = Message.of("ways_in.guess_wide_weights").text()
     cache_format = str(flags.get(keys["cache"], "auto")).lower()
     if cache_format.startswith("fp8"):
         workload["kv_precision"] = ["fp8"]
