@@ -24,6 +24,35 @@ def test_a_vllm_command_states_the_workload():
     assert found.left == ("--enable-expert-parallel", "--port")
 
 
+def test_a_script_is_read_as_the_command_that_ends_it(tmp_path):
+    script = tmp_path / "run.sh"
+    script.write_text(
+        "#!/usr/bin/env bash\n# the user's own: isn't vllm serve fine?\nset -euo pipefail\nexec vllm serve org/own \\\n"
+        '  --tensor-parallel-size 2 \\\n  --api-key a#b \\\n  --node-rank "$NODE_RANK" \\\n  --max-model-len 4096 \\\n  "$@"\n'
+    )
+    for text in (str(script), script.read_text()):
+        found = read_launch(text, VLLM)
+        assert (found.model, found.chips, found.most_context) == ("org/own", 2, 4096)
+        assert found.left == ("--api-key", "--node-rank")
+
+
+def test_weights_of_16_bit_are_a_guess_where_nothing_quantises_them():
+    wide = read_launch("vllm serve org/own --dtype bfloat16", VLLM)
+    assert wide.workload["precision"] == ["bf16"] and set(wide.guesses) == {"precision"}
+    narrow = read_launch("vllm serve org/own --dtype bfloat16 --quantization fp8", VLLM)
+    assert narrow.workload["precision"] == ["fp8"] and narrow.guesses == {}
+    assert "precision" not in read_launch("vllm serve org/own --dtype auto", VLLM).workload
+
+
+def test_sglang_drafts_as_many_tokens_as_it_takes_steps():
+    found = read_launch(
+        "python -m sglang.launch_server --model-path org/own --speculative-algorithm NEXTN --speculative-num-steps 3 "
+        "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4",
+        SGLANG,
+    )
+    assert found.workload["speculation"]["draft_tokens"] == 3
+
+
 @pytest.mark.parametrize(
     ("ranks", "chips"),
     [("--dp 2", 16), ("--dp-size 2 --enable-dp-attention", 8), ("--attn-dp-size 2", 8), ("", 8)],
