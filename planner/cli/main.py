@@ -19,6 +19,7 @@ from planner.cli.cases import add_estimate, add_layouts
 from planner.cli.catalog import add_catalog
 from planner.cli.dashboard import add_dashboard
 from planner.cli.design import add_designs
+from planner.cli.export import add_export
 from planner.cli.helps import helped
 from planner.cli.init import add_init
 from planner.cli.measure import add_measure
@@ -79,6 +80,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_init(commands)
     add_plan(commands, answer_options(HTML))
     add_show(commands, answer_options(HTML))
+    add_export(commands)
     add_batch(commands)
     add_schema(commands)
     add_check(commands, shared)

@@ -95,7 +95,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     if _lacks_charts(arguments):
         return USAGE
-    _print_plan(arguments, _stored_plan(arguments))
+    _print_plan(arguments, stored_plan(arguments))
     return OK
 
 
@@ -125,7 +125,7 @@ def _print_plan(arguments: argparse.Namespace, plan: Plan) -> None:
     emit(arguments, plan, lambda form: write[form]() if alone else render(plan, form, language))
 
 
-def _stored_plan(arguments: argparse.Namespace) -> Plan:
+def stored_plan(arguments: argparse.Namespace) -> Plan:
     """Read the plan that a command names. Raises SpecError, or OSError when the file cannot be read."""
     if arguments.plan == "-":
         return parse_plan(standard_input().read(), Message.of("cli.standard_input").text())
@@ -155,7 +155,7 @@ def _check(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     from planner.verify.plan import verified
 
-    plan = _stored_plan(arguments)
+    plan = stored_plan(arguments)
     found = verified(plan, overlays=overlay_folders(arguments))
     if found.note:
         print(terminal(found.note), file=sys.stderr)

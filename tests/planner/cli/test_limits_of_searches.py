@@ -20,6 +20,7 @@ NO_SEARCH = {
     "roi",
     "dashboard",
     "probe",
+    "export",
 }
 """Commands that print, compare or check what is there already."""
 
