@@ -1,4 +1,4 @@
-"""Write the bill of materials as CSV: systems to obtain, parts of networks, contracts and batteries, one row each."""
+"""Write the bill of materials as CSV: systems to obtain, parts of networks, contracts and batteries, lines of cost, one row each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def bill_files(deployed: Deployed) -> Iterable[File]:
 
 
 def rows(plan: Plan) -> list[Row]:
-    """List what to obtain: fleet, networks between own systems, and purchases of electricity."""
+    """List what to obtain (fleet, networks between own systems, purchases of electricity), then what the plan costs, line by line."""
     currency = str(plan["spec"].get("currency", "USD"))
     found = [
         _row(
@@ -63,6 +63,20 @@ def rows(plan: Plan) -> list[Row]:
                 amount=meter["cost"],
             )
         )
+    found += [
+        _row(
+            "cost",
+            line["site"],
+            line["system"],
+            None,
+            "",
+            currency,
+            how=line["how"],
+            part=line["component"],
+            amount=line["amount"],
+        )
+        for line in plan.cost_lines
+    ]
     return found
 
 
@@ -76,9 +90,9 @@ def _network(fabric: Fabric, currency: str) -> Iterable[Row]:
             yield _row("part of network", fabric["site"], f"{part}, {name}", counts[key], part, currency)
 
 
-def _row(kind: str, site: str, item: str, count: float, unit: str, currency: str, **more: Any) -> Row:
-    """Build a row; `price` is of one, `amount` of all of them."""
-    columns = ("how", "offer", "window", "obtained", "price", "amount")
+def _row(kind: str, site: str, item: str, count: float | None, unit: str, currency: str, **more: Any) -> Row:
+    """Build a row: `price` is of one, `amount` of all; `part` names the component of a cost."""
+    columns = ("part", "how", "offer", "window", "obtained", "price", "amount")
     return {
         "kind": kind,
         "site": site,

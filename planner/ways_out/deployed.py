@@ -35,6 +35,7 @@ RESOURCES = {
 HOST_CHIPS = {"NVIDIA": 4, "Google": 4}
 """Chips of one host in a rack or pod of a vendor: a compute tray of NVIDIA's NVL72, a host of a TPU pod (both 4)."""
 MOST_HOST_CHIPS = 8  # on a host in racks and pods of other vendors, as in the usual server
+USUAL_LAYOUT = {"cp": 1, "ep": 1, "vpp": 1, "micro_batch": 1, "zero": 1, "recompute": 0, "schedule": 0, "offload": 0}
 MOST_NAME = 40  # characters of a name, so that the suffixes of controllers fit into the 63 of a label
 
 
@@ -138,6 +139,12 @@ class Job:
     chips: int
     host_chips: int
 
+    @property
+    def layout(self) -> dict[str, int]:
+        """Return the layout with the fields that earlier releases did not write, as they computed them."""
+        written = self.pool["layout"]
+        return {**USUAL_LAYOUT, "sequence_parallel": int(written["tp"] > 1), **written}
+
 
 @dataclass(frozen=True)
 class Deployed:
@@ -193,7 +200,7 @@ def _gathered(plan: Plan, catalog: Catalog) -> Deployed:
                 pool = point["pools"][0]
                 system = catalog.get("systems", pool["system"])
                 layout = pool["layout"]
-                chips = math.prod(layout[degree] for degree in ("tp", "pp", "dp", "cp"))
+                chips = math.prod(layout.get(degree, 1) for degree in ("tp", "pp", "dp", "cp"))
                 host = _host_chips(system, catalog)
                 run = Training.model_validate(document)
                 jobs.append(Job(names.of(point["id"]), point, workload, run, model, record, pool, chips, host))

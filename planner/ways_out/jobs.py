@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from models.training.layouts import OFFLOAD, RECOMPUTE
 from models.training.pipeline import DUALPIPE, ONE_F_ONE_B, SCHEDULES, ZERO_BUBBLE
@@ -33,8 +33,6 @@ PRECISIONS = {
     "mxfp8": ("--bf16", "--fp8-format e4m3", "--fp8-recipe mxfp8"),
 }
 """Recipe of the matrix products -> flags of Megatron-LM."""
-TITAN_SCHEDULES = {ONE_F_ONE_B: "1F1B", ZERO_BUBBLE: "InterleavedZeroBubble", DUALPIPE: "DualPipeV"}
-INTERLEAVED = "Interleaved1F1B"
 RENDEZVOUS = 29500
 
 
@@ -61,7 +59,7 @@ def slurm_files(deployed: Deployed) -> Iterable[File]:
 
 def megatron_flags(job: Job) -> list[str]:
     """List the arguments of Megatron-LM: shape, layout, batches, precision, checkpoints."""
-    layout, spec = job.pool["layout"], job.spec
+    layout, spec = job.layout, job.spec
     flags = [f"--{flag} {job.record.value(name):.0f}" for name, flag in SHAPE.items() if job.record.get(name)]
     if job.record.words("attention") in ("gqa", "mqa"):
         flags.append("--group-query-attention")
@@ -90,11 +88,8 @@ def megatron_flags(job: Job) -> list[str]:
 
 def torchtitan_flags(job: Job) -> list[str]:
     """List the arguments of torchtitan: layout, batches, steps; the architecture is chosen by --module and --config."""
-    layout = job.pool["layout"]
+    layout = job.layout
     shard = layout["dp"] if layout["zero"] else 1
-    schedule = TITAN_SCHEDULES.get(layout["schedule"], TITAN_SCHEDULES[ONE_F_ONE_B])
-    if layout["schedule"] == ONE_F_ONE_B and layout["vpp"] > 1:
-        schedule = INTERLEAVED
     sequences = _sequences(job) // layout["dp"]
     local = layout["micro_batch"] if layout["pp"] == 1 else sequences
     return [
@@ -102,7 +97,11 @@ def torchtitan_flags(job: Job) -> list[str]:
         f"--parallelism.data_parallel_shard_degree {shard}",
         f"--parallelism.tensor_parallel_degree {layout['tp']}",
         f"--parallelism.pipeline_parallel_degree {layout['pp']}",
-        *([f"--parallelism.pipeline_parallel_schedule {schedule}"] if layout["pp"] > 1 else []),
+        *(
+            [f"--parallelism.pipeline_parallel_schedule {_titan_schedule(layout) or '1F1B'}"]
+            if layout["pp"] > 1
+            else []
+        ),
         f"--parallelism.context_parallel_degree {layout['cp']}",
         f"--parallelism.expert_parallel_degree {layout['ep']}",
         f"--training.local_batch_size {local}",
@@ -110,6 +109,15 @@ def torchtitan_flags(job: Job) -> list[str]:
         f"--training.seq_len {job.spec.sequence_tokens}",
         f"--training.steps {_steps(job)}",
     ]
+
+
+def _titan_schedule(layout: Mapping[str, int]) -> str:
+    """Return the name of a pipeline schedule in torchtitan; an empty text where it has none."""
+    if layout["schedule"] == ONE_F_ONE_B:
+        return "Interleaved1F1B" if layout["vpp"] > 1 else "1F1B"
+    if layout["schedule"] == ZERO_BUBBLE and layout["vpp"] > 1:
+        return "InterleavedZeroBubble"
+    return "DualPipeV" if layout["schedule"] == DUALPIPE else ""
 
 
 def slurm_script(job: Job, lines: list[str]) -> str:
@@ -159,7 +167,7 @@ def _save_steps(job: Job) -> int:
 
 def _pipeline(job: Job) -> list[str]:
     """State how layers are cut into chunks: as many in each where that comes out even, else a layout that spreads the rest."""
-    layout, layers = job.pool["layout"], round(job.record.value("layers"))
+    layout, layers = job.layout, round(job.record.value("layers"))
     chunks = layout["pp"] * layout["vpp"]
     if layers % chunks == 0:
         return [f"--num-layers-per-virtual-pipeline-stage {layers // chunks}"] if layout["vpp"] > 1 else []
@@ -169,10 +177,10 @@ def _pipeline(job: Job) -> list[str]:
 
 def _megatron_remarks(job: Job) -> list[str]:
     """Say what of the layout these arguments do not hold."""
-    layout, found = job.pool["layout"], _remarks(job)
+    layout, found = job.layout, _remarks(job)
     if job.pool["precision"] not in PRECISIONS:
         found.append(Message.of("ways_out.recipe", precision=job.pool["precision"], tool=MEGATRON).text())
-    if layout["schedule"] != ONE_F_ONE_B:
+    if layout["pp"] > 1 and layout["schedule"] != ONE_F_ONE_B:
         name = SCHEDULES[layout["schedule"]].name
         found.append(Message.of("ways_out.schedule", schedule=name, tool=MEGATRON).text())
     return found
@@ -180,10 +188,10 @@ def _megatron_remarks(job: Job) -> list[str]:
 
 def _titan_remarks(job: Job) -> list[str]:
     """Say what of the layout these arguments do not hold."""
-    layout, found = job.pool["layout"], _remarks(job)
+    layout, found = job.layout, _remarks(job)
     if job.pool["precision"] != "bf16":
         found.append(Message.of("ways_out.recipe", precision=job.pool["precision"], tool=TORCHTITAN).text())
-    if layout["schedule"] not in TITAN_SCHEDULES:
+    if layout["pp"] > 1 and not _titan_schedule(layout):
         name = SCHEDULES[layout["schedule"]].name
         found.append(Message.of("ways_out.schedule", schedule=name, tool=TORCHTITAN).text())
     if layout["recompute"]:
@@ -194,7 +202,7 @@ def _titan_remarks(job: Job) -> list[str]:
 def _remarks(job: Job) -> list[str]:
     """Say what neither tool takes from its arguments."""
     found = [Message.of("ways_out.data_arguments").text()]
-    if offload := job.pool["layout"]["offload"]:
+    if offload := job.layout["offload"]:
         found.append(Message.of("ways_out.offload", what=OFFLOAD[offload]).text())
     if job.spec.tuning == "lora":
         found.append(Message.of("ways_out.adapters").text())

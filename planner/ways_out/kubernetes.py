@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from planner.errors import Issue
 from planner.messages import Message
@@ -29,6 +30,7 @@ LWS, DISAGGREGATED, KSERVE = "leaderworkerset.x-k8s.io/v1", "disaggregatedset.x-
 LWS_TITLE = "LeaderWorkerSet v1, chart 0.10"
 LLM_D_TITLE = "llm-d 0.7 with DisaggregatedSet v1, chart 0.10 of LeaderWorkerSet with enableDisaggregatedSet=true"
 KSERVE_TITLE = "KServe LLMInferenceService v1alpha2, chart 0.20.0"
+APPEND = "serving.kserve.io/merge-append-fields"
 SIDECAR = "ghcr.io/llm-d/llm-d-routing-sidecar:v0.8.0"
 MODEL_SERVER = "REPLACE_MODEL_SERVER_IMAGE"
 
@@ -140,9 +142,9 @@ def _labels(served: Served, role: str = "") -> dict[str, str]:
 
 
 def kserve_files(deployed: Deployed) -> Iterable[File]:
-    """Write an LLMInferenceService for each deployment: decode, or the single pool, at the top, prefill below."""
+    """Write an LLMInferenceService for each deployment that it can hold: decode, or the single pool, at the top, prefill below."""
     for served in _askable(deployed):
-        if any(pool.role == ENCODE for pool in served.pools):
+        if _kserve_problem(served):
             continue
         prefill = next((pool for pool in served.pools if pool.role == PREFILL), None)
         main = next(pool for pool in served.pools if pool.role != PREFILL)
@@ -153,40 +155,53 @@ def kserve_files(deployed: Deployed) -> Iterable[File]:
         }
         if prefill is not None:
             spec["prefill"] = _kserve_pool(served, prefill)
-        document: Document = {
-            "apiVersion": KSERVE,
-            "kind": "LLMInferenceService",
-            "metadata": metadata(deployed, served.name),
-            "spec": spec,
-        }
+        described = metadata(deployed, served.name)
+        described["annotations"][APPEND] = "\n".join(_argument_paths(spec))
+        document: Document = {"apiVersion": KSERVE, "kind": "LLMInferenceService", "metadata": described, "spec": spec}
         lines = head_lines(deployed, served, main, VLLM, f"{KSERVE_TITLE}; {TITLES[VLLM]}")
         head = commented([*lines, *foreign_images(served, VLLM)])
         yield File(f"{served.name}.yaml", head + yaml_text(document))
 
 
 def left_by_kserve(deployed: Deployed) -> list[Issue]:
-    """List the deployments that KServe cannot hold: chips without a resource, and encoders on chips of their own."""
-    encoders = [served for served in deployed.served if any(pool.role == ENCODE for pool in served.pools)]
-    apart = Message.of("ways_out.encoders_apart").text()
-    return [*left_out(deployed), *(Issue(served.point["id"], apart) for served in encoders if can_be_asked_for(served))]
+    """List the deployments that KServe cannot hold: chips without a resource, encoders on chips of their own, layouts that it refuses."""
+    problems = ((served, _kserve_problem(served)) for served in _askable(deployed))
+    return [*left_out(deployed), *(Issue(served.point["id"], problem) for served, problem in problems if problem)]
+
+
+def _kserve_problem(served: Served) -> str:
+    """Say why KServe cannot hold a deployment; an empty text where it can.
+
+    Its hosts are the stages of a pipeline or groups of data-parallel ranks: it refuses both at once, and tensor ranks over several hosts.
+    """
+    if any(pool.role == ENCODE for pool in served.pools):
+        return Message.of("ways_out.encoders_apart").text()
+    for pool in served.pools:
+        if pool.dp > 1 and (pool.pp > 1 or not pool.ranks_per_host):
+            return Message.of("ways_out.kserve_both_degrees", role=pool.role, pp=pool.pp, dp=pool.dp).text()
+        if pool.tp > pool.host_chips:
+            return Message.of("ways_out.kserve_wide_tensor", role=pool.role, tp=pool.tp, chips=pool.host_chips).text()
+    return ""
 
 
 def _kserve_pool(served: Served, pool: EnginePool) -> Document:
     """Build one pool; KServe writes the degrees, ports and addresses itself, so that the container gets the other flags alone."""
-    parallelism: Document = {"tensor": pool.tp, "pipeline": pool.pp}
+    parallelism: Document = {"tensor": pool.tp}
+    is_staged = pool.pp > 1 and pool.hosts > 1  # each host runs a stage
     if pool.dp > 1:
-        parallelism |= {"data": pool.dp, "dataLocal": pool.ranks_per_host or 1}
+        parallelism |= {"data": pool.dp, "dataLocal": pool.ranks_per_host}
+    elif pool.pp > 1:
+        parallelism["pipeline"] = pool.pp
     if pool.ep > 1:
         parallelism["expert"] = True
-    command = COMMANDS[VLLM](served, pool, PORT)
     template: Document = {
         "containers": [
             {
                 "name": "main",
                 "image": IMAGES[VLLM],
-                "args": [word for word in command.words if not word.startswith(OWN)],
+                "args": [word for word in COMMANDS[VLLM](served, pool, PORT).words if not word.startswith(OWN)],
                 "env": environment(served, pool),
-                "resources": resources(pool),
+                "resources": resources(pool, pool.tp if is_staged else pool.chips_per_host),
             }
         ]
     }
@@ -196,6 +211,12 @@ def _kserve_pool(served: Served, pool: EnginePool) -> Document:
         "template": template,
         **({"worker": template} if pool.hosts > 1 else {}),
     }
+
+
+def _argument_paths(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Name the lists of arguments that are added to KServe's own, which they would replace otherwise."""
+    for where, pool in (("", spec), ("prefill.", spec.get("prefill", {}))):
+        yield from (f"{where}{part}.containers.[name=main].args" for part in ("template", "worker") if part in pool)
 
 
 OWN = (

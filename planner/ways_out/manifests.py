@@ -64,7 +64,7 @@ def pod(served: Served, pool: EnginePool, engine: str, port: int = PORT, name: s
                 **_launch(command),
                 "env": environment(served, pool),
                 "ports": [{"containerPort": port}],
-                "resources": resources(pool),
+                "resources": resources(pool, pool.chips_per_host),
                 **({} if pool.hosts > 1 else {"startupProbe": _probe(port)}),
                 "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
             }
@@ -73,9 +73,9 @@ def pod(served: Served, pool: EnginePool, engine: str, port: int = PORT, name: s
     }
 
 
-def resources(pool: EnginePool) -> Document:
-    """Ask for the chips of one host."""
-    asked = {RESOURCES[pool.vendor]: str(pool.chips_per_host)}
+def resources(pool: EnginePool, chips: int) -> Document:
+    """Ask for chips of one host."""
+    asked = {RESOURCES[pool.vendor]: str(chips)}
     return {"limits": asked, "requests": asked}
 
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from planner.errors import SpecError
-from planner.plan import Plan
+from planner.plan import Plan, load_plan
 from planner.ways_in import launch
 from planner.ways_out import NAMES, formats
 from planner.ways_out.deployed import deployed
@@ -23,6 +23,7 @@ from planner.ways_out.formats import ALL, FORMATS, Format, export
 
 SCHEMA = json.loads(Path(__file__).with_name("kubernetes.schema.json").read_text(encoding="utf-8"))
 FLAGS = Path(launch.__file__).parent / "data"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CHECK = jsonschema.Draft202012Validator(SCHEMA)
 
 
@@ -141,6 +142,8 @@ def test_the_bill_lists_the_fleet_and_its_networks(plan, files):
     assert sum(float(row["amount"]) for row in networks) == pytest.approx(sum(row["price"] for row in plan.fabrics))
     optics = [int(row["count"]) for row in rows if row["unit"] == "transceiver"]
     assert sum(optics) == sum(row["optics"] for row in plan.fabrics)
+    costs = [float(row["amount"]) for row in rows if row["kind"] == "cost"]
+    assert sum(costs) == pytest.approx(plan.totals["cost"])
     assert all(float(row["bound"]) == pytest.approx(plan["bound"]) for row in rows)
 
 
@@ -193,3 +196,12 @@ def test_a_further_format_is_one_row(mixed_plan, monkeypatch):
     monkeypatch.setattr(formats, "FORMATS", {**FORMATS, "hosts": Format("a list", hosts)})
     (found,) = export(mixed_plan, ["hosts"]).files
     assert found.path == "hosts/hosts.txt" and len(found.text.splitlines()) == 18
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*plan_of_*.json")), ids=lambda path: path.stem)
+def test_plans_of_earlier_releases_are_written(path):
+    plan = load_plan(path)
+    files = export(plan, [ALL]).files
+    assert {file.path.partition("/")[0] for file in files} >= {"vllm", "lws", "keda", "bench", "bill"}
+    jobs = any(workload["kind"] == "training" for workload in plan.workloads)
+    assert any(file.path.startswith("slurm/") for file in files) == jobs

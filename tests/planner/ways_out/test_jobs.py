@@ -65,7 +65,8 @@ def test_layers_that_do_not_divide_are_laid_out_one_by_one(job):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schedule": 2}, "v-half"),
+        ({"schedule": 2, "pp": 2}, "v-half"),
+        ({"schedule": 1, "pp": 2}, "zero-bubble"),
         ({"offload": 1}, "optimizer"),
         ({"recompute": 2}, "full"),
     ],
@@ -78,3 +79,17 @@ def test_what_no_argument_holds_is_told(small_plan, change, words):
     document["workloads"] = [document["workloads"][0], {**document["workloads"][1], "points": [point]}]
     text = next(file.text for file in export(type(small_plan).of(document), ["torchtitan"]).files)
     assert words in "\n".join(line for line in text.splitlines() if line.startswith("# "))
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"schedule": 0, "vpp": 1}, "1F1B"),
+        ({"schedule": 0, "vpp": 2}, "Interleaved1F1B"),
+        ({"schedule": 1, "vpp": 2}, "InterleavedZeroBubble"),
+        ({"schedule": 3, "vpp": 1}, "DualPipeV"),
+    ],
+)
+def test_schedules_that_torchtitan_has_are_named(job, change, name):
+    turned = replace(job, pool={**job.pool, "layout": {**job.pool["layout"], "pp": 2, **change}})
+    assert flags(torchtitan_flags(turned))["parallelism.pipeline_parallel_schedule"] == name

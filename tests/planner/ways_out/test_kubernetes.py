@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 from hypothesis import given
@@ -11,6 +14,10 @@ from hypothesis import strategies as st
 
 from planner.ways_out.formats import export
 from planner.ways_out.hours import triggers
+
+CHECK = jsonschema.Draft202012Validator(
+    json.loads(Path(__file__).with_name("kubernetes.schema.json").read_text(encoding="utf-8"))
+)
 
 
 def objects(plan, name):
@@ -72,14 +79,56 @@ def test_slices_are_whole_replicas_and_roles_their_pools(mixed_plan):
 
 def test_services_of_kserve_hold_both_pools(mixed_plan, mixed):
     served = {each.name: each for each in mixed.served}
-    for document in objects(mixed_plan, "kserve"):
+    documents = list(objects(mixed_plan, "kserve"))
+    assert {*served} - {document["metadata"]["name"] for document in documents} == {"assistant-us-texas-0"}
+    for document in documents:
         pools = {pool.role: pool for pool in served[document["metadata"]["name"]].pools}
         for part, pool in ((document["spec"], pools["decode"]), (document["spec"]["prefill"], pools["prefill"])):
-            degrees = part["parallelism"]
-            assert part["replicas"] == pool.workers
-            assert (degrees["tensor"], degrees["pipeline"], degrees.get("data", 1)) == (pool.tp, pool.pp, pool.dp)
-            assert degrees.get("expert", False) == (pool.ep > 1)
+            assert (part["replicas"], *shape(part)) == (pool.workers, pool.tp, pool.pp, pool.dp, pool.chips)
+            assert part["parallelism"].get("expert", False) == (pool.ep > 1)
             assert not any(word.startswith("--tensor-parallel") for word in part["template"]["containers"][0]["args"])
+        appended = document["metadata"]["annotations"]["serving.kserve.io/merge-append-fields"].split("\n")
+        assert ("worker.containers.[name=main].args" in appended) == ("worker" in document["spec"])
+
+
+def shape(part) -> tuple[int, int, int, int]:
+    """Return the degrees of a pool, and the chips of all its pods, whose number KServe takes from the degrees where there is a `worker`."""
+    degrees = part["parallelism"]
+    (chips,) = part["template"]["containers"][0]["resources"]["limits"].values()
+    dp, pp = degrees.get("data", 1), degrees.get("pipeline", 1)
+    pods = (dp // degrees["dataLocal"] if dp > 1 else pp) if "worker" in part else 1
+    return degrees["tensor"], pp, dp, int(chips) * pods
+
+
+@pytest.mark.parametrize(
+    ("layout", "held"),
+    [
+        ({"tp": 8, "pp": 1, "dp": 1, "ep": 1}, True),
+        ({"tp": 4, "pp": 2, "dp": 1, "ep": 1}, True),
+        ({"tp": 4, "pp": 6, "dp": 1, "ep": 1}, True),
+        ({"tp": 2, "pp": 1, "dp": 16, "ep": 32}, True),
+        ({"tp": 2, "pp": 2, "dp": 2, "ep": 4}, False),
+        ({"tp": 16, "pp": 1, "dp": 1, "ep": 1}, False),
+        ({"tp": 16, "pp": 1, "dp": 2, "ep": 1}, False),
+    ],
+    ids=str,
+)
+def test_layouts_that_kserve_refuses_are_left_out_and_told(small_plan, layout, held):
+    document = {**small_plan.document}
+    point = {**document["workloads"][0]["points"][0]}
+    point["pools"] = [{**point["pools"][0], "layout": layout}]
+    document["workloads"] = [{**document["workloads"][0], "points": [point]}, document["workloads"][1]]
+    plan = type(small_plan).of(document)
+    found = list(objects(plan, "kserve"))
+    assert (len(found), len(export(plan, ["kserve"]).left)) == ((1, 0) if held else (0, 1))
+    for each in found:
+        CHECK.validate(each)
+        assert shape(each["spec"]) == (
+            layout["tp"],
+            layout["pp"],
+            layout["dp"],
+            layout["tp"] * layout["pp"] * layout["dp"],
+        )
 
 
 @given(st.lists(st.integers(0, 4), min_size=24, max_size=24))
