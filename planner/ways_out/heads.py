@@ -9,7 +9,7 @@ from planner.escape import terminal
 from planner.messages import Message
 from planner.plan import Plan
 from planner.plan.rows.points import Point
-from planner.ways_out.deployed import Deployed, EnginePool, Job, Served
+from planner.ways_out.deployed import ENCODE, Deployed, EnginePool, Job, Served
 
 
 def plan_lines(deployed: Deployed, tool: str) -> list[str]:
@@ -58,6 +58,8 @@ def remarks(served: Served, pool: EnginePool, engine: str, version: str, quantis
         found.append(Message.of("ways_out.expert_ranks", ep=pool.ep, ranks=pool.tp * pool.dp, version=version))
     if served.has_draft_model:
         found.append(Message.of("ways_out.draft_model"))
+    if any(each.role == ENCODE for each in served.pools):
+        found.append(Message.of("ways_out.connect_encoders"))
     return [each.text() for each in found]
 
 

@@ -86,3 +86,16 @@ def test_formats_without_a_flag_are_told(small_served, small_plan):
     document["workloads"] = [{**document["workloads"][0], "points": [point]}]
     text = next(file.text for file in export(type(small_plan).of(document), ["vllm"]).files)
     assert "weights in int4" in text
+
+
+@pytest.mark.parametrize(("engine", "flag"), [(VLLM, "mm-encoder-only"), (SGLANG, "encoder-only")])
+def test_encoders_apart_are_told(small_plan, engine, flag):
+    document = {**small_plan.document}
+    point, row = {**document["workloads"][0]["points"][0]}, {**small_plan.deployments[0]}
+    point["pools"] = [*point["pools"], {**point["pools"][0], "role": "encode"}]
+    row["pools"] = [*row["pools"], {**row["pools"][0], "role": "encode"}]
+    document |= {"workloads": [{**document["workloads"][0], "points": [point]}], "deployments": [row]}
+    files = {file.path: file.text for file in export(type(small_plan).of(document), [engine]).files}
+    encoder = next(text for path, text in files.items() if path.endswith("-encode.sh"))
+    assert f"--{flag}" in encoder and "max-num-seqs" not in encoder and "max-running" not in encoder
+    assert len(files) == 2 and all("# encoders run apart" in text for text in files.values())
