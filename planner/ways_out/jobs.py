@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping
 
+from catalog.records import Record
 from models.training.layouts import OFFLOAD, RECOMPUTE
 from models.training.pipeline import DUALPIPE, ONE_F_ONE_B, SCHEDULES, ZERO_BUBBLE
 from planner.messages import Message
@@ -24,6 +25,11 @@ SHAPE = {
     "experts": "num-experts",
     "topk": "moe-router-topk",
     "expert_ffn": "moe-ffn-hidden-size",
+    "q_lora_rank": "q-lora-rank",
+    "kv_lora_rank": "kv-lora-rank",
+    "qk_nope_dim": "qk-head-dim",
+    "qk_rope_dim": "qk-pos-emb-head-dim",
+    "v_head_dim": "v-head-dim",
 }
 """Figure of an architecture -> flag of Megatron-LM."""
 PRECISIONS = {
@@ -60,9 +66,7 @@ def slurm_files(deployed: Deployed) -> Iterable[File]:
 def megatron_flags(job: Job) -> list[str]:
     """List the arguments of Megatron-LM: shape, layout, batches, precision, checkpoints."""
     layout, spec = job.layout, job.spec
-    flags = [f"--{flag} {job.record.value(name):.0f}" for name, flag in SHAPE.items() if job.record.get(name)]
-    if job.record.words("attention") in ("gqa", "mqa"):
-        flags.append("--group-query-attention")
+    flags = _shape(job.record)
     for degree, flag in (
         ("tp", "tensor-model-parallel-size"),
         ("pp", "pipeline-model-parallel-size"),
@@ -84,6 +88,37 @@ def megatron_flags(job: Job) -> list[str]:
     flags += [f"--seq-length {spec.sequence_tokens}", f"--max-position-embeddings {spec.sequence_tokens}"]
     flags += [f"--train-iters {_steps(job)}", f"--save-interval {_save_steps(job)}"]
     return [*flags, "--log-throughput"]
+
+
+def _shape(record: Record) -> list[str]:
+    """State the shape of an architecture."""
+    attention = record.words("attention")
+    unused = ("kv_heads", "head_dim") if attention == "mla" else ()
+    flags = [
+        f"--{flag} {record.value(name):.0f}" for name, flag in SHAPE.items() if record.get(name) and name not in unused
+    ]
+    flags += {
+        "gqa": ["--group-query-attention"],
+        "mqa": ["--group-query-attention"],
+        "mla": ["--multi-latent-attention"],
+    }.get(attention, [])
+    if record.words("gated") == "true":
+        flags.append("--swiglu")
+    if record.words("tied") == "false":
+        flags.append("--untie-embeddings-and-output-weights")
+    if not record.get("experts"):
+        return flags
+    if dense := _count(record, "dense_layers"):
+        flags.append(f"--moe-layer-freq ([0]*{dense}+[1]*{_count(record, 'layers') - dense})")
+    if shared := _count(record, "shared_experts"):
+        width = _count(record, "shared_ffn") or shared * _count(record, "expert_ffn")
+        flags.append(f"--moe-shared-expert-intermediate-size {width}")
+    return flags
+
+
+def _count(record: Record, figure: str) -> int:
+    found = record.get(figure)
+    return 0 if found is None else round(found.number)
 
 
 def torchtitan_flags(job: Job) -> list[str]:

@@ -205,3 +205,9 @@ def test_plans_of_earlier_releases_are_written(path):
     assert {file.path.partition("/")[0] for file in files} >= {"vllm", "lws", "keda", "bench", "bill"}
     jobs = any(workload["kind"] == "training" for workload in plan.workloads)
     assert any(file.path.startswith("slurm/") for file in files) == jobs
+
+
+@pytest.mark.parametrize("page", ["ways-out.md", "command-line.md"])
+def test_pages_name_every_format(page):
+    text = (GOLDEN.parents[1] / "docs" / page).read_text(encoding="utf-8")
+    assert [name for name in NAMES if f"`{name}`" not in text] == []

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from catalog.lookup import Catalog
 from planner.ways_out.deployed import deployed
 from planner.ways_out.formats import export
 from planner.ways_out.jobs import megatron_flags, torchtitan_flags
@@ -93,3 +94,11 @@ def test_what_no_argument_holds_is_told(small_plan, change, words):
 def test_schedules_that_torchtitan_has_are_named(job, change, name):
     turned = replace(job, pool={**job.pool, "layout": {**job.pool["layout"], "pp": 2, **change}})
     assert flags(torchtitan_flags(turned))["parallelism.pipeline_parallel_schedule"] == name
+
+
+def test_a_mixture_of_experts_with_latent_attention_keeps_its_shape(job):
+    found = flags(megatron_flags(replace(job, record=Catalog.load().get("architectures", "DeepSeek-V3"))))
+    # config.json of deepseek-ai/DeepSeek-V3: 61 layers, the first 3 dense; 256 experts of 2,048, 8 of them and a shared one for a token
+    wanted = {"num-layers": "61", "num-experts": "256", "moe-router-topk": "8", "moe-ffn-hidden-size": "2048", "kv-lora-rank": "512", "q-lora-rank": "1536", "moe-shared-expert-intermediate-size": "2048", "moe-layer-freq": "([0]*3+[1]*58)"}  # fmt: skip
+    assert wanted.items() <= found.items()
+    assert "multi-latent-attention" in found and "num-query-groups" not in found
