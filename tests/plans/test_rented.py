@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import math
 from datetime import date
 from functools import cache
@@ -253,3 +254,10 @@ def test_no_other_way_to_give_back_costs_less(
     known = entry | {"rent": rent, "extension": extension, "notice_days": notice_days}
     expected = least_cost(resolve_document(document), known, needs, on_demand)
     assert plan.totals["cost"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_systems_too_small_for_the_weights_are_said_to_be_unable_to():
+    big = question(offers=[])
+    big["workloads"][0]["architecture"] = "Llama-3.1-405B"
+    words = json.dumps(planner.solve(big).document["diagnosis"])
+    assert "no system on offer can run" in words and "its weights alone take" in words

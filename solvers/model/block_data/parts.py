@@ -37,7 +37,9 @@ class PartLimits:
             yield f"parts.counted: expected {holdings} values"
         if min(self.most_sites, self.most_kinds) < 0 or self.least_systems < 1:
             yield "parts: expected limits of at least 0, and at least one system"
-        if self.order is not None and (self.order.shape != (holdings,) or self.order.max() >= len(self.order_least)):
+        if self.order is not None and (
+            self.order.shape != (holdings,) or self.order.max(initial=-1) >= len(self.order_least)
+        ):
             yield f"parts.order: expected {holdings} indices of orders"
         if self.order_placed is not None and self.order_placed.shape != self.order_least.shape:
             yield f"parts.order_placed: expected {len(self.order_least)} values"
