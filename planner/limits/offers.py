@@ -120,17 +120,19 @@ def further_offers(problem: ResolvedSpec, catalog: Catalog) -> list[dict[str, st
     return _catalog_ways(problem, catalog, lambda system: not devices or _kind(catalog, system) == DEVICE)
 
 
-def nothing_fits(document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str], offer: Edits) -> Limit:
-    """Describe the systems on offer as a limit, relaxed by one more `offer`."""
-    words, written = _memory_words(problem, names), document["offers"]
+def nothing_fits(
+    document: Mapping[str, Any], problem: ResolvedSpec, names: Collection[str], offer: Edits, able: Collection[str]
+) -> Limit:
+    """Describe the systems on offer as a limit, relaxed by one more `offer`; `able`: systems that run the workloads, in too small numbers."""
+    words, written = _why_not(problem, names, able), document["offers"]
     return Limit("offers", Message.of("limit.offers").text(), words, written, loose=offer, choices=(offer,))
 
 
-def nothing_runs(problem: ResolvedSpec, names: Collection[str]) -> Limit:
-    """Describe the architecture as the limit, where no relaxation of the others gives a plan."""
+def nothing_runs(problem: ResolvedSpec, names: Collection[str], able: Collection[str]) -> Limit:
+    """Describe the architecture as the limit, where no relaxation of the others gives a plan; `able` as for `nothing_fits`."""
     workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
     path, name = f"{workload.path}.architecture", Message.of("limit.architecture", workload=workload.asked).text()
-    return Limit(path, name, _memory_words(problem, names), workload.spec.architecture)
+    return Limit(path, name, _why_not(problem, names, able), workload.spec.architecture)
 
 
 def _catalog_ways(problem: ResolvedSpec, catalog: Catalog, wanted: Callable[[str], bool]) -> list[dict[str, str]]:
@@ -173,9 +175,12 @@ def _is_complete(catalog: Catalog, system: str) -> bool:
     return True
 
 
-def _memory_words(problem: ResolvedSpec, names: Collection[str]) -> str:
-    """Compare the memory on offer with the weights of the first of these workloads, in words."""
+def _why_not(problem: ResolvedSpec, names: Collection[str], able: Collection[str]) -> str:
+    """Say that the `able` systems are too few, or compare the memory on offer with the weights of the first of these workloads."""
     workload = next(w for w in (*problem.serving, *problem.training) if w.asked in names)
+    if able:
+        asked = {"workload": workload.asked, "architecture": str(workload.spec.architecture)}
+        return Message.of("limit.too_little_of_it", systems=enumerated(sorted(able)), **asked).text()
     system = max(problem.systems.values(), key=lambda s: s.hbm_bytes * s.chips, default=None)
     if system is None:
         return Message.of("limit.no_offer").text()

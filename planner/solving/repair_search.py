@@ -57,7 +57,7 @@ class RepairSearch:
             [mine[limit.path] for limit in some] for some in known if all(limit.path in mine for limit in some)
         ]
         if self.hopeless:
-            self.conflicts = [[nothing_runs(problem, names)]]
+            self.conflicts = [[nothing_runs(problem, names, self._able(()))]]
 
     def smallest_repair(self) -> Edits:
         """Find the smallest repair, and `conflicts` on the way. Amounts come first: they leave the points as they are."""
@@ -186,8 +186,12 @@ class RepairSearch:
         for given, further in attempts:
             offer = self._offer_that_fits(document, problem, given)
             if offer is not None:
-                return [nothing_fits(document, problem, self.names, offer), *further]
+                return [nothing_fits(document, problem, self.names, offer, self._able(given)), *further]
         return []
+
+    def _able(self, given: Edits) -> set[str]:
+        """Find the systems that every workload can run on, in whatever number."""
+        return {system for system, _ in self.trials.ways_with_points(self.names, merged(self.edits, given))}
 
     def _offer_that_fits(self, document: Mapping[str, Any], problem: ResolvedSpec, given: Edits) -> Edits | None:
         """Find the cheapest system of the catalog, as one more offer, that every workload can run on."""

@@ -261,3 +261,12 @@ def test_systems_too_small_for_the_weights_are_said_to_be_unable_to():
     big["workloads"][0]["architecture"] = "Llama-3.1-405B"
     words = json.dumps(planner.solve(big).document["diagnosis"])
     assert "no system on offer can run" in words and "its weights alone take" in words
+
+
+def test_systems_that_run_the_work_but_are_too_few_are_not_said_to_be_unable_to():
+    """One GPU carries some 20 requests/s, so that four cannot carry 500; their memory is not what lacks."""
+    plan = planner.solve(question(requests_per_s=500.0, offers=[], solver={"replicas": "divisible"}))
+    words = json.dumps(plan.document["diagnosis"])
+    assert plan.document["status"] == "infeasible"
+    assert f"{GPU} can run chat (Meta-Llama-3.1-8B), but all of it that can be had is too little" in words
+    assert "no system on offer can run" not in words
