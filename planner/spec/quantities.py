@@ -215,7 +215,10 @@ def offer_price(text: str, bought: bool, chips: float | None = None) -> tuple[fl
             text, *(("chip", "30000 USD/chip") if bought else ("chip s", "2.1 USD/chip/h")), 0, most
         )
         return amount * chips, currency
-    return read_money(text, *(("", "310000 USD") if bought else ("s", "55.04 USD/h")), least, most)
+    per, example, of_one = ("", "310000 USD", "30000 USD/chip") if bought else ("s", "55.04 USD/h", "6.88 USD/gpu/h")
+    if isinstance(text, str) and not _is_money(text, per):
+        raise ValueError(Message.of("spec.price_expected", system=example, chip=of_one, given=shown(text)).text())
+    return read_money(text, per, example, least, most)
 
 
 def of_a_chip(text: Any) -> bool:

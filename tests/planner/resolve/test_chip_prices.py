@@ -87,3 +87,19 @@ def test_a_price_per_chip_needs_the_chips_of_its_system():
 )
 def test_a_purchase_states_no_time(price, bought):
     assert is_purchase(price) == bought
+
+
+@pytest.mark.parametrize(
+    ("how", "price", "of_system", "of_chip"),
+    [
+        ("reserved", "2.10 USD per H100 per hour", "55.04 USD/h", "6.88 USD/gpu/h"),
+        ("buy", "3.1.0 USD", "310000 USD", "30000 USD/chip"),
+    ],
+)
+def test_a_text_that_is_no_price_is_told_both_ways_to_write_one(how, price, of_system, of_chip):
+    with pytest.raises(SpecError) as error:
+        offer_of(price, how=how)
+    assert (
+        f'offers[0].price: expected a price of one system such as "{of_system}", or of one chip such as "{of_chip}", got "{price}"'
+        in str(error.value)
+    )
