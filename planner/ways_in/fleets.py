@@ -59,6 +59,7 @@ class _Reading:
     problems: FileProblems
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     without: int = 0
+    eight_each: bool = False
 
     def system(self, line: int, instance: str, product: str, chips: int) -> str:
         """Find a system by its instance type, else by chips and their count; empty, with the problem named, if there is none."""
@@ -99,6 +100,8 @@ def read_fleet(path: Path, catalog: Catalog) -> Fleet:
     notes = [Fact(path.name, Message.of("ways_in.fleet_read", kind=kind, systems=systems))]
     if reading.without:
         notes.append(Fact(path.name, Message.of("ways_in.nodes_without", count=reading.without)))
+    if reading.eight_each:
+        notes.append(Fact(path.name, Message.of("ways_in.eight_each")))
     return Fleet(dict(reading.counts), offers, tuple(notes))
 
 
@@ -222,6 +225,7 @@ def _inventory(text: str, reading: _Reading) -> tuple[str, list[dict[str, Any]]]
             _price_row(line, cell, chips, at, reading, prices)
             continue
         count = _whole(cell["count"])
+        reading.eight_each |= not cell["chips"] and not cell["system"]
         if count is None:
             reading.problems.add(line, "ways_in.expected_count", at["count"] + 1, name=header[at["count"]])
         elif system := reading.system(line, cell["system"], cell["chip"], chips):

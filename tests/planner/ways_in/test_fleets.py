@@ -108,3 +108,10 @@ def test_every_name_of_the_tables_is_one_of_the_catalog():
     assert all(catalog.has("chips", chip) for _, chip in CHIPS)
     assert all(region_called(name, catalog) for name in REGIONS)
     assert system_called("Standard_ND96isr_H100_v5", catalog) == "Azure ND96isr_H100_v5"
+
+
+def test_counts_without_gpus_per_server_are_said_to_be_servers_of_eight(tmp_path):
+    told = [fact.message.code for fact in read(tmp_path, "gpu,count,region\nH100,64,us-east-1\n").notes]
+    assert "ways_in.eight_each" in told
+    stated = read(tmp_path, "gpu,gpus,count,region\nH100,8,8,us-east-1\n")
+    assert "ways_in.eight_each" not in [fact.message.code for fact in stated.notes]
