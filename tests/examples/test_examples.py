@@ -317,24 +317,24 @@ def test_every_way_to_obtain_has_its_place_until_its_price_is_another(example):
     bought = {
         ("DGX H100", "buy"),
         ("DGX H100", "reserved"),
+        ("DGX H100", "on_demand"),
         ("DGX H100", "spot"),
-        ("Gaudi3 8x node", "buy"),
         ("gateway", "api"),
     }
     assert ways(base) == bought and planner.verify_plan(plan) == []
-    assert plan["costs"]["porting"] == pytest.approx(250_000) and plan["costs"]["colocation"] > 0
+    assert plan["costs"]["colocation"] > 0
     (paid,) = [workload for workload in plan["workloads"] if workload.get("revenue")]
     assert (
         paid["name"] == "assistant"
         and paid["margin"] == pytest.approx(paid["revenue"] - paid["cost"])
         and paid["margin"] > 0
     )
-    for change, left_out in (
-        ({"apis[0].output": "5 USD/1M tokens"}, "gateway"), ({"porting[0].cost": "20M USD"}, "Gaudi3 8x node"),
-    ):  # fmt: skip
-        other = planner.solve(edited(spec, (*DIVISIBLE, *change.items())))
-        assert left_out not in {system for system, _ in ways(other)}
-        assert other["totals"]["cost"] > base["totals"]["cost"] * (1 - GAP)
+    dearer = planner.solve(edited(spec, (*DIVISIBLE, ("apis[0].output", "5 USD/1M tokens"))))
+    assert "gateway" not in {system for system, _ in ways(dearer)}
+    assert dearer["totals"]["cost"] > base["totals"]["cost"] * (1 - GAP)
+    ported = planner.solve(edited(spec, (*DIVISIBLE, ("porting[0].cost", "0 USD"))))
+    assert ("Gaudi3 8x node", "buy") in ways(ported)
+    assert ported["totals"]["cost"] < base["totals"]["cost"]
 
 
 def test_levers_of_one_phase_are_those_of_its_cost(example):
