@@ -60,7 +60,7 @@ def bound_of_every_slot(data: PlanData, divisible: Solution, options: Options) -
 
 
 def sum_of_slots(data: PlanData, duals: Duals, options: Options) -> SlotSum | None:
-    """Return the same at some duals, which need not be the optimal ones."""
+    """Sum the bounds of the slots at some duals, which need not be optimal; None where nothing is proven of a slot."""
     begin, sign = time.perf_counter(), -1.0 if data.objective.maximises else 1.0
     program = build(data)
     arrays, cost, at = program.arrays(), sign * objective_vector(program, data), slots_of(program)
@@ -123,8 +123,8 @@ def _part(arrays: Arrays, rows: Ints, columns: Ints) -> Arrays:
 
 
 def _key(part: Arrays, prices: Floats) -> bytes:
-    """Return what tells a program from others."""
-    numbers = (part.matrix.data, part.row_lower, part.row_upper, part.lower, part.upper, prices)
+    """Return the bytes of all numbers of a program, equal for equal programs alone."""
+    numbers = (part.matrix.data, part.row_lower, part.row_upper, part.lower, part.upper, part.integer, prices)
     return b"".join(array.tobytes() for array in (*numbers, part.matrix.indices, part.matrix.indptr))
 
 
