@@ -171,7 +171,7 @@ MALFORMED: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
     "a profile of a week": (chat(demand={"requests_per_s": 3, "profile": [1] * 7}), "workloads[0].demand.profile", ("24", "7", "week")),
     "a PUE below 1": (at_site(pue=0.9), "sites[0].pue", ("1",)),
     "a yield above 1": (spec(offers=[{"system": "DGX H100", "how": "buy", "components": PARTS | {"die_yield": 60}}]), "offers[0].components.die_yield", ("1",)),
-    "a purchase for a rent": (priced("2.10 USD"), "offers[0].price", ("2.95 USD/h",)),
+    "a purchase for a rent": (priced("2.10 USD"), "offers[0].price", ("55.04 USD/h", "2.10 USD")),
     "the same name twice": (spec(CHAT, CHAT), "workloads", ("chat",)),
 }  # fmt: skip
 
