@@ -18,6 +18,7 @@ from planner.resolve.resolver import resolve
 from planner.spec.document import Edits, edited
 from planner.spec.model import PlanSpec, parse_spec
 from planner.spec.requirements.priority import put_off
+from planner.verify.claims.earlier import made_by_another
 from planner.verify.findings import Report
 from planner.verify.load.closed_loop import rated
 
@@ -56,12 +57,14 @@ def _with_free_pauses(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _counts_loads(document: Mapping[str, Any]) -> bool:
-    """Tell whether a plan states what its loads of weights cost."""
-    return any("relay_cost" in pool for row in document.get("deployments", ()) for pool in row["pools"])
+    """Tell whether the release that made a plan counted loads of weights: this one, and any that states what they cost."""
+    return not made_by_another(document) or any(
+        "relay_cost" in pool for row in document.get("deployments", ()) for pool in row["pools"]
+    )
 
 
 def _with_free_loads(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Write into a spec that loads only take their time, where it states nothing else: plans without the cost of loads, such as those of release 0.2, count none."""
+    """Write into a spec that loads only take their time, where it states nothing else: plans of other releases without the cost of loads, such as those of 0.2, count none."""
     return {**asked, "operation": {"relay_cost": None, "relays_per_day": None, **(asked.get("operation") or {})}}
 
 

@@ -83,6 +83,29 @@ def test_a_changed_price_or_number_of_loads_is_found():
     assert any("in a day" in found.message for found in verify_plan(planner.Plan(changed)))
 
 
+@pytest.mark.parametrize("operation", [None, {"relays_per_day": 2}])
+def test_a_plan_that_hides_what_its_loads_cost_is_found(operation):
+    """Without cost in its pools, books and totals the plan adds up; only the default price of loads tells."""
+    document = copy.deepcopy(planner.solve(taking_turns(**operation or {})).document)
+    for row in document["deployments"]:
+        for pool in row["pools"]:
+            del pool["relay_cost"]
+    assert any("relay_cost" in found.path for found in verify_plan(planner.Plan(document)))
+    hidden = document["costs"].pop("relays")
+    document["totals"]["cost"] -= hidden
+    document["cost_lines"] = [row for row in document["cost_lines"] if row["component"] != "relays"]
+    assert any("relays" in str(found) for found in verify_plan(planner.Plan(document)))
+
+
+def test_a_plan_of_a_release_without_the_price_counts_none():
+    """It states another version and no cost of loads; one that states a cost is held to it."""
+    document = copy.deepcopy(solved(taking_turns(relay_cost=None, relays_per_day=None)).document)
+    document["versions"]["flopwatt"], document["spec"]["operation"] = "0.2.0", {}
+    assert not any("relay" in str(found) for found in verify_plan(planner.Plan(document)))
+    document["versions"]["flopwatt"] = planner.__version__
+    assert any("relay" in str(found) for found in verify_plan(planner.Plan(document)))
+
+
 def test_a_negative_number_is_refused():
     with pytest.raises(SpecError, match=r"operation\.relays_per_day"):
         planner.solve(taking_turns(relays_per_day=-1))
