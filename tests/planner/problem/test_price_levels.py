@@ -202,7 +202,10 @@ def test_halls_electricity_and_tokens_have_ranges_too(tiny):
             {"ranges": {"offers[0].price": {"high": "350000 CNY"}}},
             "prices.ranges.offers[0].price.high: expected at least the price at offers[0].price, in USD",
         ),
-        ({"ranges": {"offers[0].price": {"low": "dear"}}}, "prices.ranges.offers[0].price.low: expected a price of one system"),
+        (
+            {"ranges": {"offers[0].price": {"low": "dear"}}},
+            "prices.ranges.offers[0].price.low: expected a price of one system",
+        ),
         (
             {"ranges": {"offers[0].supply": RANGE}},
             'prices.ranges.offers[0].supply: expected the place of a price such as "offers[0].price"',
