@@ -1,7 +1,7 @@
 """The command `flopwatt`: parse the arguments, run one command, and turn errors into an exit code.
 
 Exit codes: 0 done, 1 a bug, 2 wrong usage or missing file, 3 invalid spec or data, 4 proven infeasible,
-5 limit reached without the asked gap, 6 plan does not hold, 130 interrupted, 141 the reader of standard output is gone.
+5 limit reached without the asked gap, 6 plan does not hold, 7 over the budget, 130 interrupted, 141 the reader of standard output is gone.
 
 Each command stands in one of the other files: a function `add_…` for its arguments, and one that runs it. What a command needs is
 imported when it runs, so that `flopwatt --help` stays fast.
@@ -17,6 +17,7 @@ from planner.cli.batch import add_batch
 from planner.cli.calibration import add_calibrate, add_validate
 from planner.cli.cases import add_estimate, add_layouts
 from planner.cli.catalog import add_catalog
+from planner.cli.compare import add_compare
 from planner.cli.dashboard import add_dashboard
 from planner.cli.design import add_designs
 from planner.cli.export import add_export
@@ -95,6 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_probe(commands)
     add_robust(commands, shared)
     add_measure(commands, shared)
+    add_compare(commands, shared)
     add_studies(commands, shared)
     add_dashboard(commands)
     return parser

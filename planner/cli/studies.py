@@ -1,6 +1,6 @@
-"""The commands of the studies: `compare`, `alternatives`, `ladder`, `urgent`, `roi`, `sharing`, `sensitivity` and `frontier`.
+"""The commands of the studies: `alternatives`, `ladder`, `urgent`, `roi`, `sharing`, `sensitivity` and `frontier`.
 
-Their arguments, and how their findings are printed; what they find is in the file of `planner.studies` with the same name.
+Their arguments, and how their findings are printed (`compare` is in `planner.cli.compare`); what they find is in the file of `planner.studies` with the same name.
 """
 
 from __future__ import annotations
@@ -52,12 +52,6 @@ def add_studies(commands: Commands, shared: argparse.ArgumentParser) -> None:
         if study.of_spec:
             add_solver_options(parser)
         parser.set_defaults(run=study.run)
-
-
-def _compare_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", metavar="PLAN", help=helped("help.plan_file"))
-    parser.add_argument("second", metavar="PLAN", help=helped("help.compare_second"))
-    parser.add_argument("further", metavar="PLAN", nargs="*", help=helped("help.compare_further"))
 
 
 def _alternatives_options(parser: argparse.ArgumentParser) -> None:
@@ -279,16 +273,6 @@ def _roi(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _compare(arguments: argparse.Namespace) -> int:
-    from planner.plan import load_plan
-    from planner.studies.compare import compare
-    from planner.studies.side_by_side import side_by_side
-
-    plans = [load_plan(path) for path in (arguments.first, arguments.second, *arguments.further)]
-    print_study(arguments, side_by_side(plans) if arguments.further else compare(*plans))
-    return OK
-
-
 def _alternatives(arguments: argparse.Namespace) -> int:
     from planner.studies.alternatives import alternatives
 
@@ -369,13 +353,6 @@ def print_study(arguments: argparse.Namespace, found: Study) -> None:
 
 
 STUDIES = (
-    StudyCommand(
-        "compare",
-        "help.compare",
-        _compare,
-        _compare_options,
-        of_spec=False,
-    ),
     StudyCommand(
         "alternatives",
         "help.alternatives",

@@ -23,6 +23,7 @@ from planner.studies.comparison_tables import (
     answering,
     assumed_figures,
     binding_limits,
+    deployments,
     jobs,
     number_rows,
     origin_shares,
@@ -42,6 +43,7 @@ TABLES = {
     "sites": "By site",
     "lines": "By part, site and system, the largest first",
     "fleet": "Fleet",
+    "deployments": "Deployments: whole replicas",
     "points": "How it runs",
     "routes": "Who is served from where",
     "quality": "Which architecture answers",
@@ -56,7 +58,7 @@ TABLES = {
 class Comparison:
     """All differences of two plans.
 
-    `document`: `first`, `second` (name, status, objective, bound, catalog_digest), `difference`, `words`, and a list for each of TABLES.
+    `document`: `first`, `second` (name, status, objective, bound, catalog_digest; `kept`: share of scenarios that keep all promises), `difference`, `words`, and a list for each of TABLES.
     Rows hold `first`, `second` and `difference` (second less first); `share`: of the objective of the first.
     """
 
@@ -126,6 +128,7 @@ def compare(first: Plan, second: Plan) -> Comparison:
             row if row["how"] != "api" else {**row, "unit": "token/s"}
             for row in number_rows(plans, systems_held, ("site", "system", "how", "topology", "window"), "system")
         ],
+        "deployments": number_rows(plans, deployments, ("workload", "site", "system"), "replica"),
         "points": number_rows(plans, replicas, ("workload", "site", "runs"), "replica at the peak"),
         "routes": number_rows(plans, origin_shares, ("workload", "origin", "site"), "share of the origin's tokens"),
         "quality": value_rows(plans, answering, ("workload", "fact")),
@@ -139,10 +142,11 @@ def compare(first: Plan, second: Plan) -> Comparison:
 
 
 def _head(plan: Plan) -> Row:
-    document = plan.document
+    document, confidence = plan.document, plan.document.get("confidence")
     return {
         "name": document["name"], "status": document["status"], "objective": document["objective"],
         "bound": document["bound"], "gap": document["gap"], "catalog_digest": document["catalog_digest"],
+        "kept": confidence["kept"] if confidence else None,
     }  # fmt: skip
 
 

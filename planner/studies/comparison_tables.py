@@ -101,6 +101,15 @@ def systems_held(plan: Plan) -> Keyed:
     return counts
 
 
+def deployments(plan: Plan) -> Keyed:
+    """Count the whole replicas by workload, site and systems of their pools."""
+    counts: Keyed = defaultdict(int)
+    for row in plan.deployments:
+        systems = " + ".join(dict.fromkeys(pool["system"] for pool in row["pools"]))
+        counts[row["workload"], row["site"], systems] += row["replicas"]
+    return counts
+
+
 def replicas(plan: Plan) -> Keyed:
     """Count the replicas at the peak by workload, site and layout."""
     replicas: Keyed = defaultdict(float)
