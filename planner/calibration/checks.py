@@ -11,13 +11,14 @@ from catalog.records import Record
 from models.formats import WEIGHT_FORMATS, element_bytes
 from models.transformer.architecture import parameter_counts
 from planner.calibration.measurements import MeasuredCase, Row
-from planner.calibration.serving_cases import UNSTATED_FORMATS, MeasuredServing
+from planner.calibration.serving_cases import MeasuredServing
 from planner.calibration.serving_loads import completed_per_s, in_flight
 from planner.calibration.training_cases import MeasuredTraining
 from planner.facts import Fact
 from planner.facts import measurements as known
 from planner.facts.lengths import beyond_context
 from planner.facts.measurements import Chips
+from planner.ways_in.formats import UNSTATED_FORMATS
 
 COUNTS = ("n_chips", "chips_per_node", "tp", "pp", "dp", "ep", "cp", "vpp", "micro_batch")
 NARROWEST_BYTES = min(

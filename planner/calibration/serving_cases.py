@@ -29,6 +29,7 @@ from planner.evaluate.engine_memory import division
 from planner.messages import Message
 from planner.problem.engine import EngineSettings, MemoryRule
 from planner.resolve.chip_rates import UnknownRate, chip_rates, peak_rates, stated
+from planner.ways_in.formats import KV_FORMATS, UNSTATED_FORMATS, WEIGHT_FORMATS
 
 MEMORY_RULES: Mapping[str, MemoryRule] = {
     "sglang": "static",
@@ -41,12 +42,6 @@ LEFT_OUT_KINDS = ("gpustack", "sglblog")
 LEFT_OUT_BENCHMARK = "gpt-oss-120b"  # left out of MLPerf: its lengths are unknown
 BENCHMARK = re.compile(r"mlperf scenario=")
 
-# Names of weight formats in measurements -> those of models.formats.
-WEIGHT_FORMATS = {
-    "fp32": "bf16", "bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "mxfp8": "mxfp8", "int8": "int8", "w8a8-int8": "int8",
-    "nvfp4": "nvfp4", "fp4": "fp4", "mxfp4": "mxfp4", "fp4-to-fp8": "fp4", "int4": "int4", "int4_wo": "int4", "uint4": "int4", "gptq-int4": "int4",
-    "awq": "int4", "w4a16-int4 (experts)": "int4", "w4a16": "int4", "q4_k_m": "int4", "w4a8": "int4",
-}  # fmt: skip
 # Of a name that tells the arithmetic too: the first that the chip has.
 STATED_ARITHMETIC = {
     "w4a8": ("fp8", "int8"),
@@ -56,8 +51,6 @@ STATED_ARITHMETIC = {
 }
 # Engines that quantise activations on the way where weights have 8 bit or fewer, and the arithmetic of their products.
 QUANTISED_ACTIVATIONS = {"openvino": ("int8",)}
-UNSTATED_FORMATS = ("", "unset", "n/a", "auto")
-KV_FORMATS = {"fp8": "fp8", "int8": "int8", "fp16": "bf16", "bf16": "bf16"}
 HOST_LINK_BYTES_PER_S = 64 * GIGA
 SCALEOUT_BYTES_PER_S = 50 * GIGA  # NIC of one chip in nodes of these generations
 TRANSFER_BYTES_PER_S = 25 * GIGA  # what moving a KV cache reaches of it

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from catalog.units import YEAR_S
 from planner.errors import SpecError, close_matches
 from planner.messages import Message
 from planner.problem.calendar import TYPICAL_DAYS, Calendar, build_calendar
@@ -92,6 +93,7 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     """Resolve every part of the spec, and put the problem together. Raises SpecError with all problems of the spec at once."""
     spec, ledger = context.spec, context.ledger
     _book_own_records(context)
+    _book_horizon(context)
     _book_holidays(context)
     money = resolve_economics(context)
     workloads = resolve_workloads(context)
@@ -199,6 +201,17 @@ def _calendar(
         context.represented_by,
         money.payments_per_year,
     )
+
+
+def _book_horizon(context: ResolveContext) -> None:
+    """Book start and length of the horizon as assumptions where the spec leaves them out."""
+    horizon = context.spec.horizon
+    if "start" not in horizon.model_fields_set:
+        start = Message.of("resolve.start_unstated").text()
+        context.ledger.assume("horizon.start", horizon.start.isoformat(), "-", start)
+    if "years" not in horizon.model_fields_set:
+        years = Message.of("resolve.years_unstated").text()
+        context.ledger.assume("horizon.years", horizon.years * YEAR_S, "s", years)
 
 
 def _book_holidays(context: ResolveContext) -> None:

@@ -54,6 +54,7 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
         path = f"workloads[{index}]"
         record = context.find("architectures", workload.architecture, f"{path}.architecture")
         _check_residency(context, workload, path)
+        _book_formats(context, workload, path)
         origins: list[Record] | None = []
         extra: dict[str, Architecture | None] = {}
         if isinstance(workload, Reinforcement):
@@ -106,6 +107,14 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
             result.serving.extend(serving)
             result.quality.extend(quality)
     return result
+
+
+def _book_formats(context: ResolveContext, workload: Workload, path: str) -> None:
+    """Book the formats of weights that a workload may run in as an assumption where the spec leaves them out."""
+    for key in ("precision", "rollout_precision"):
+        if (formats := getattr(workload, key, None)) and key not in workload.model_fields_set:
+            code = "resolve.formats_unstated" if len(formats) > 1 else "resolve.format_unstated"
+            context.ledger.assume(f"{path}.{key}", ", ".join(formats), "-", Message.of(code).text())
 
 
 def _origins(context: ResolveContext, workload: Serving, path: str) -> list[Record] | None:

@@ -10,13 +10,17 @@ from catalog.lookup import Catalog
 from planner.facts import Fact
 from planner.messages import Message
 from planner.ways_in.accelerators import chip_called, system_with
+from planner.ways_in.formats import KV_FORMATS, WEIGHT_FORMATS
 
 MOST_LENGTH = 10_000_000  # tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """The busiest result of a benchmark: model, engine, lengths [token] and rate [request/s], 0 and empty where it has none, and systems of its chip."""
+    """The busiest result of a benchmark: model, engine, lengths [token] and rate [request/s], 0 and empty where it has none, and systems of its chip.
+
+    `weights`, `cache`: formats of its weights and of its KV cache; empty where the result names none.
+    """
 
     model: str
     engine: str
@@ -25,6 +29,8 @@ class Benchmark:
     rate: float
     systems: tuple[str, ...]
     notes: tuple[Fact, ...]
+    weights: str = ""
+    cache: str = ""
 
 
 def benchmark_of(results: Sequence[Mapping[str, str]], catalog: Catalog) -> Benchmark:
@@ -36,8 +42,12 @@ def benchmark_of(results: Sequence[Mapping[str, str]], catalog: Catalog) -> Benc
     note = Message.of("ways_in.log_read", results=len(results), result=result.get("id", ""), rate=_rate(result))
     return Benchmark(
         result.get("model", ""), result.get("engine", ""), input_tokens, output_tokens, _rate(result), (system,) if system else (),
-        (Fact("--log", note),),
+        (Fact("--log", note),), WEIGHT_FORMATS.get(_word(result, "weight_dtype"), ""), KV_FORMATS.get(_word(result, "kv_dtype").partition("_")[0], ""),
     )  # fmt: skip
+
+
+def _word(result: Mapping[str, str], column: str) -> str:
+    return (result.get(column) or "").strip().lower()
 
 
 def _rate(result: Mapping[str, str]) -> float:

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalog.errors import CatalogError
+from catalog.huggingface import from_config
 from catalog.lookup import Catalog
+from models.formats import FORMATS
 from planner.facts import Fact
 from planner.messages import Message
 from planner.ways_in.benchmarks import Benchmark
 from planner.ways_in.fleets import Fleet
+from planner.ways_in.formats import format_in_name
 from planner.ways_in.hub import PREFIX
 from planner.ways_in.launch import Launch
 from planner.ways_in.named import known_architecture
@@ -27,6 +31,7 @@ INPUT, OUTPUT = 1000, 300  # tokens
 TTFT, TPOT = "2 s", "50 ms"
 AGE = "2 years"
 INTERRUPTED = "12 h"
+WIDE = "bf16"  # format of checkpoints whose config names none
 MOST_CV = 3.0  # coefficient of variation that a spec takes
 
 DEMO: Mapping[str, Any] = {
@@ -102,6 +107,7 @@ def drafted(sources: Sources, catalog: Catalog) -> tuple[dict[str, Any], tuple[F
             draft.notes.append(Fact(f"--{sources.launch.engine}", Message.of("ways_in.flags_left", flags=left)))
     elif sources.log is not None and sources.log.engine in ("vllm", "sglang", "tensorrt_llm"):
         workload["engine"] = sources.log.engine
+    _formats(draft, workload, sources, catalog)
     _fleet(draft, sources, region)
     draft.document["name"] = (
         f"{workload['architecture']} in {', '.join(site['region'] for site in draft.document['sites'])}"
@@ -137,6 +143,37 @@ def _architecture(draft: _Draft, workload: dict[str, Any], sources: Sources, cat
         draft.guess("workloads[0].architecture", "ways_in.stands_for", model=model, record=workload["architecture"])
         return
     draft.notes.append(Fact("--model", Message.of("ways_in.of_catalog", model=model, record=workload["architecture"])))
+
+
+def _formats(draft: _Draft, workload: dict[str, Any], sources: Sources, catalog: Catalog) -> None:
+    """State the formats of weights and KV cache that an engine was launched or measured with; those of the checkpoint, as a guess, where neither says."""
+    log = sources.log
+    if log is None and sources.launch is None:
+        return
+    if "precision" not in workload:
+        stated = log.weights if log is not None else ""
+        workload["precision"] = [stated or _published(workload, sources, catalog)]
+        if not stated:
+            code = "ways_in.guess_weights" if sources.launch is None else "ways_in.guess_weights_of_launch"
+            draft.guess("workloads[0].precision", code)
+    if "kv_precision" in workload or log is None:
+        return
+    workload["kv_precision"] = [log.cache or FORMATS[workload["precision"][0]].cache]
+    if not log.cache:
+        draft.guess("workloads[0].kv_precision", "ways_in.guess_cache_format")
+
+
+def _published(workload: Mapping[str, Any], sources: Sources, catalog: Catalog) -> str:
+    """Return the format in which the weights are published: as the model's name says, its config or its record; 16 bit where none does."""
+    served = sources.launch.model if sources.launch else sources.log.model if sources.log else ""
+    if named := format_in_name(sources.model or served):
+        return named
+    if sources.config is not None:
+        try:
+            return str(from_config(sources.config[1], sources.config[0])["text"].get("weights") or WIDE)
+        except CatalogError:  # reported when the spec is checked
+            return WIDE
+    return catalog.get("architectures", workload["architecture"]).words("weights") or WIDE
 
 
 def _demand(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:

@@ -245,3 +245,33 @@ def test_a_malformed_answer_is_asked_again_three_times_at_most(capsys):
 def test_enter_throughout_leaves_every_guess():
     document = planner.init(rate=asked(Catalog.load(), answered(*[""] * 5)).rate)
     assert {"workloads[0].lengths.input", "sites[0].systems"} <= set(document["assumptions"])
+
+
+def test_a_benchmark_in_16_bit_is_not_planned_in_8(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+
+    def drafted(*options, **cells):
+        (files / "run.json").write_text(json.dumps({**BENCHMARK, **cells}))
+        document, _ = init(capsys, "--log", "run.json", *options)
+        found = [name for name in document["assumptions"] if "precision" in name]
+        return document["workloads"][0]["precision"], document["workloads"][0]["kv_precision"], found
+
+    guessed = ["workloads[0].precision", "workloads[0].kv_precision"]
+    assert drafted() == (["bf16"], ["bf16"], guessed), "as Qwen3-32B is published"
+    assert drafted(weight_dtype="bf16", kv_dtype="fp8_e4m3") == (["bf16"], ["fp8"], [])
+    assert drafted("--set", "weight_dtype=awq") == (["int4"], ["bf16"], guessed[1:])
+    assert drafted(weight_dtype="auto", kv_dtype="auto") == (["bf16"], ["bf16"], guessed)
+    assert drafted(model_id="deepseek-ai/DeepSeek-V3") == (["fp8"], ["bf16"], guessed), "published in 8 bit"
+
+
+def test_a_launch_without_a_flag_serves_the_checkpoint_as_it_is(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "q").mkdir()
+    (files / "q/config.json").write_text(json.dumps({**CONFIG, "quantization_config": {"quant_method": "fp8"}}))
+    for model, expected in (("Qwen/Qwen3-8B", "bf16"), ("deepseek-ai/DeepSeek-V3", "fp8"), ("q", "fp8")):
+        document, _ = init(capsys, "--vllm", f"vllm serve {model} -tp 8")
+        assert document["workloads"][0]["precision"] == [expected]
+        assert "workloads[0].precision" in document["assumptions"]
+    document, _ = init(capsys, "--vllm", "vllm serve Qwen/Qwen3-8B --quantization fp8", "--log", "bench.json")
+    assert document["workloads"][0]["precision"] == ["fp8"], "the flag says more than the checkpoint"
+    assert "workloads[0].precision" not in document["assumptions"]
