@@ -94,7 +94,6 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     spec, ledger = context.spec, context.ledger
     _book_own_records(context)
     _book_horizon(context)
-    _book_holidays(context)
     money = resolve_economics(context)
     workloads = resolve_workloads(context)
     phases = phase_facts(context)
@@ -204,7 +203,7 @@ def _calendar(
 
 
 def _book_horizon(context: ResolveContext) -> None:
-    """Book start and length of the horizon as assumptions where the spec leaves them out."""
+    """Book start and length of the horizon as assumptions where the spec leaves them out, and the holidays that it states."""
     horizon = context.spec.horizon
     if "start" not in horizon.model_fields_set:
         start = Message.of("resolve.start_unstated").text()
@@ -212,12 +211,8 @@ def _book_horizon(context: ResolveContext) -> None:
     if "years" not in horizon.model_fields_set:
         years = Message.of("resolve.years_unstated").text()
         context.ledger.assume("horizon.years", horizon.years * YEAR_S, "s", years)
-
-
-def _book_holidays(context: ResolveContext) -> None:
-    """Book the holidays of the horizon as an assumption, if any are stated."""
-    if holidays := context.spec.horizon.holidays:
-        days = ", ".join(f"{day}" for day in sorted(holidays))
+    if horizon.holidays:
+        days = ", ".join(f"{day}" for day in sorted(horizon.holidays))
         context.assume_stated("horizon.holidays", days, "", ("energy", "*", "*"))
 
 
