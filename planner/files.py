@@ -20,14 +20,14 @@ MAX_LINKS = 40  # as Linux follows
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
-def write_file(path: str | Path, text: str) -> None:
-    """Write a text as UTF-8; folders on the way are made.
+def write_file(path: str | Path, text: str | bytes) -> None:
+    """Write a text as UTF-8, or bytes as they are; folders on the way are made.
 
     A regular file, at the end of links if `path` is one, is written under another name, synced and renamed, with the mode that it had
     or, if it is new, that the umask leaves. In a folder that refuses new names it is written in place. Whatever is no regular file (a
     device, a pipe, `/dev/stdout`) is written through. Raises OSError.
     """
-    data = text.encode("utf-8", errors="backslashreplace")
+    data = text if isinstance(text, bytes) else text.encode("utf-8", errors="backslashreplace")
     if (number := descriptor(path)) is not None:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:

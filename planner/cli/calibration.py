@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from planner.cli.helps import helped
 from planner.cli.options import add_cells, add_common_options, cells_of, load_catalog
-from planner.cli.output import as_json, rows_as, write_out
+from planner.cli.output import XLSX, as_json, rows_as, write_out
 from planner.cli.streams import print_out
 from planner.escape import markdown, terminal
 from planner.exit_codes import INVALID, OK
@@ -56,7 +56,7 @@ def add_calibrate(commands: Commands) -> None:
     )
     add_cells(calibrate)
     calibrate.add_argument("--output", metavar="DIR", required=True, help=helped("help.calibrate_output"))
-    calibrate.add_argument("--format", choices=FORMATS, default="table", help=helped("help.answer_format"))
+    calibrate.add_argument("--format", choices=(*FORMATS, XLSX), default="table", help=helped("help.answer_format"))
     calibrate.add_argument("--full", action="store_true", help=helped("help.calibrate_full"))
     _add_folder(calibrate)
     add_common_options(calibrate)

@@ -25,8 +25,8 @@ from planner.cli.helps import helped
 from planner.cli.init import add_init
 from planner.cli.measure import add_measure
 from planner.cli.options import answer_options
-from planner.cli.output import check_outputs
-from planner.cli.plan import HTML, add_check, add_plan, add_show, add_verify
+from planner.cli.output import check_outputs, take_workbook
+from planner.cli.plan import HTML, add_check, add_plan, add_report, add_show, add_verify
 from planner.cli.prices import add_stale
 from planner.cli.probe import add_probe
 from planner.cli.resources import hold_to_memory, not_installed, out_of_memory
@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = build_parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
+        take_workbook(arguments)
         check_outputs(arguments)
         if not getattr(arguments, "without_arrays", False):
             hold_to_memory()
@@ -81,6 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_init(commands)
     add_plan(commands, answer_options(HTML))
     add_show(commands, answer_options(HTML))
+    add_report(commands)
     add_export(commands)
     add_batch(commands)
     add_schema(commands)

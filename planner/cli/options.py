@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.helps import helped
+from planner.cli.output import XLSX
 from planner.cli.streams import standard_input
 from planner.escape import terminal
 from planner.messages import Message
@@ -30,7 +31,7 @@ def answer_options(*more_formats: str) -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
         "--format",
-        choices=(*FORMATS, *more_formats),
+        choices=(*FORMATS, XLSX, *more_formats),
         default="table",
         help=helped("help.answer_format"),
     )

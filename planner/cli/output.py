@@ -8,17 +8,35 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from planner.cli.streams import check_standard_output, print_out
+from planner.cli.streams import check_standard_output, print_data, print_out
+from planner.errors import Issue, SpecError
 from planner.escape import terminal
 from planner.exit_codes import LIMIT, OK
 from planner.files import check_folder, check_writable, write_file
 from planner.messages import Message
 from planner.plan import Plan
 
+XLSX = "xlsx"  # the format of workbooks: what stands in CSV, as sheets
 PAGE_COLUMNS = 100  # columns of a page that is not printed on a terminal
+
+
+def take_workbook(arguments: argparse.Namespace) -> None:
+    """Let a command that is asked for a workbook write CSV, which `write_out` puts into sheets. Raises SpecError.
+
+    Refused where XlsxWriter is missing, and on a terminal, which shows no workbook.
+    """
+    arguments.as_workbook = getattr(arguments, "format", None) == XLSX
+    if not arguments.as_workbook:
+        return
+    if find_spec("xlsxwriter") is None:
+        raise SpecError([Issue("--format", Message.of("cli.workbook_extra").text())])
+    if arguments.output in (None, "-") and sys.stdout is not None and sys.stdout.isatty():
+        raise SpecError([Issue("--format", Message.of("cli.workbook_needs_file").text())])
+    arguments.format = "csv"
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
@@ -29,7 +47,8 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     """
     if not hasattr(arguments, "output"):
         return
-    output, may_be_folder = arguments.output, arguments.format in getattr(arguments, "folder_formats", ())
+    output, form = arguments.output, XLSX if getattr(arguments, "as_workbook", False) else arguments.format
+    may_be_folder = form in getattr(arguments, "folder_formats", ())
     if getattr(arguments, "output_is_folder", False):
         check_standard_output()
         check_folder(output)
@@ -51,7 +70,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 def emit(arguments: argparse.Namespace, plan: Plan, render: Callable[[str], str]) -> None:
     """Write a plan; as CSV into a folder, one file per table."""
     if arguments.output and arguments.output.endswith("/"):
-        from planner.report.report import csv_tables
+        from planner.report.outputs.sections import csv_tables
 
         for name, text in csv_tables(plan).items():
             write_file(Path(arguments.output) / f"{name}.csv", text)
@@ -60,11 +79,23 @@ def emit(arguments: argparse.Namespace, plan: Plan, render: Callable[[str], str]
 
 
 def write_out(arguments: argparse.Namespace, text: str) -> None:
-    """Write a text to the file of --output, or to standard output."""
-    if arguments.output and arguments.output != "-":
+    """Write a text to the file of --output, or to standard output; where a workbook is asked for, its CSV as a sheet."""
+    if getattr(arguments, "as_workbook", False):
+        from planner.report.outputs.excel import book
+
+        write_data(arguments, book({"answer": text}))
+    elif arguments.output and arguments.output != "-":
         write_file(arguments.output, text)
     else:
         print_out(text)
+
+
+def write_data(arguments: argparse.Namespace, data: bytes) -> None:
+    """Write bytes to the file of --output, or to standard output."""
+    if arguments.output and arguments.output != "-":
+        write_file(arguments.output, data)
+    else:
+        print_data(data)
 
 
 def terminal_page(arguments: argparse.Namespace) -> tuple[int, bool]:

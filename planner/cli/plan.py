@@ -1,9 +1,11 @@
-"""The commands `plan`, `show`, `check` and `verify`."""
+"""The commands `plan`, `show`, `report`, `check` and `verify`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.cli.helps import helped
@@ -13,13 +15,14 @@ from planner.cli.options import (
     progress_printer,
     spec_document,
 )
-from planner.cli.output import as_json, emit, rows_as, terminal_page, write_out
+from planner.cli.output import as_json, emit, rows_as, terminal_page, write_data, write_out
 from planner.cli.streams import standard_input
 from planner.errors import BrokenPlanError
 from planner.escape import terminal
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK, USAGE
 from planner.messages import DEFAULT, LANGUAGES, Message, with_codes
-from planner.plan import Plan, load_plan, parse_plan
+from planner.plan import Plan, parse_plan
+from planner.plan.embedded import is_report
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -47,6 +50,15 @@ def add_show(commands: Commands, shared: argparse.ArgumentParser) -> None:
     show.add_argument("--full", action="store_true", help=helped("help.plan_full"))
     show.add_argument("--language", choices=LANGUAGES, default=DEFAULT, help=helped("page.language"))
     show.set_defaults(run=_show, folder_formats=("csv",))
+
+
+def add_report(commands: Commands) -> None:
+    """Add the command `report`."""
+    report = commands.add_parser("report", help=helped("help.report"))
+    report.add_argument("plan", metavar="PLAN", help=helped("help.show_plan", plan=helped("help.plan_file")))
+    report.add_argument("--output", metavar="FILE", help=helped("help.report_output"))
+    report.add_argument("--language", choices=LANGUAGES, default=DEFAULT, help=helped("page.language"))
+    report.set_defaults(run=_report, format=HTML)
 
 
 def add_check(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -99,6 +111,22 @@ def _show(arguments: argparse.Namespace) -> int:
     return OK
 
 
+def _report(arguments: argparse.Namespace) -> int:
+    """Write a plan as one HTML page with its proof, beside the plan unless --output names another place."""
+    from planner.report.outputs.html import html_page
+
+    if _lacks_charts(arguments):
+        return USAGE
+    plan = stored_plan(arguments)
+    beside = Path(arguments.plan).with_suffix(".html")
+    if arguments.output is None and arguments.plan not in ("-", str(beside)):
+        arguments.output = str(beside)
+    write_out(arguments, html_page(plan, arguments.language))
+    if arguments.output not in (None, "-"):
+        print(Message.of("cli.report_written", file=terminal(arguments.output)).text(), file=sys.stderr)
+    return OK
+
+
 def _lacks_charts(arguments: argparse.Namespace) -> bool:
     """Tell whether a page in HTML is asked for and what draws its charts is missing, and say so."""
     from planner.report.outputs.html import MISSING, can_draw
@@ -117,6 +145,11 @@ def _print_plan(arguments: argparse.Namespace, plan: Plan) -> None:
 
     paged = arguments.format == "table" and not arguments.full
     language = arguments.language
+    if arguments.as_workbook:
+        from planner.report.outputs.excel import workbook
+
+        write_data(arguments, workbook(plan))
+        return
     write = {
         "table": lambda: one_page(plan, *terminal_page(arguments), language),
         HTML: lambda: html_page(plan, language),
@@ -127,9 +160,14 @@ def _print_plan(arguments: argparse.Namespace, plan: Plan) -> None:
 
 def stored_plan(arguments: argparse.Namespace) -> Plan:
     """Read the plan that a command names. Raises SpecError, or OSError when the file cannot be read."""
+    return parse_plan(*plan_file(arguments))
+
+
+def plan_file(arguments: argparse.Namespace) -> tuple[bytes, str]:
+    """Read the file of the plan that a command names, and say where it is. Raises OSError."""
     if arguments.plan == "-":
-        return parse_plan(standard_input().read(), Message.of("cli.standard_input").text())
-    return load_plan(arguments.plan)
+        return standard_input().read(), Message.of("cli.standard_input").text()
+    return Path(arguments.plan).read_bytes(), str(arguments.plan)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -155,8 +193,11 @@ def _check(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     from planner.verify.plan import verified
 
-    plan = stored_plan(arguments)
+    text, where = plan_file(arguments)
+    plan = parse_plan(text, where)
     found = verified(plan, overlays=overlay_folders(arguments))
+    if is_report(text):
+        found = _with_page(found, text.decode(errors="replace"), plan)
     if found.note:
         print(terminal(found.note), file=sys.stderr)
     if arguments.format == "json":
@@ -172,6 +213,20 @@ def _verify(arguments: argparse.Namespace) -> int:
     else:
         write_out(arguments, "\n".join(_verification_lines(plan, found)) + "\n")
     return OK if found.holds else BROKEN
+
+
+def _with_page(found: Verification, page: str, plan: Plan) -> Verification:
+    """Add what a report says otherwise than the plan inside it."""
+    from planner.report.outputs.proof import compared
+    from planner.verify.claims.unchecked import Unchecked
+    from planner.verify.findings import Finding
+
+    check = compared(page, plan)
+    return replace(
+        found,
+        findings=[*found.findings, *(Finding(place, message.text()) for place, message in check.findings)],
+        unchecked=[*found.unchecked, *(Unchecked("page", message.text()) for message in check.unchecked)],
+    )
 
 
 def _verification_lines(plan: Plan, found: Verification) -> list[str]:

@@ -44,6 +44,17 @@ def print_out(text: str) -> None:
         raise OSError(error.errno, error.strerror, Message.of("cli.standard_output").text()) from None
 
 
+def print_data(data: bytes) -> None:
+    """Write bytes to standard output at once. Raises OSError, BrokenPipeError when its reader has gone."""
+    check_standard_output()
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        abandon_output()
+        raise OSError(error.errno, error.strerror, Message.of("cli.standard_output").text()) from None
+
+
 def check_standard_output() -> None:
     """Raise OSError when standard output is closed."""
     if sys.stdout is None:

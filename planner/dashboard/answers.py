@@ -28,8 +28,9 @@ from planner.plan.rows.workloads import Workload
 from planner.report import quality
 from planner.report.fleet import point_rows
 from planner.report.locale import Words
+from planner.report.outputs.sections import csv_tables
 from planner.report.phases import span_words, windows_of
-from planner.report.report import csv_tables, render
+from planner.report.report import render
 
 Row = dict[str, Any]
 

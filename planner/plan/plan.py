@@ -11,6 +11,7 @@ from typing import Any, cast
 from planner.errors import Issue, SpecError
 from planner.files import write_file
 from planner.messages import Message, codes_in
+from planner.plan.embedded import is_report, plan_text
 from planner.plan.notebook import html, rows_of, short
 from planner.plan.rows.document import PlanDocument
 from planner.plan.rows.fleet import Deployment, Fabric, FleetRow
@@ -206,9 +207,14 @@ class Plan:
 
 
 def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
-    """Parse a plan from its JSON text. Raises SpecError naming the missing or malformed part."""
+    """Parse a plan from its JSON text, or from an HTML report that carries one. Raises SpecError naming the missing or malformed part."""
     from planner.plan.shape import shape_problems  # pydantic: nothing that only names a plan waits for it
 
+    if is_report(text if isinstance(text, bytes) else text.encode(errors="replace")):
+        inside = plan_text(text.decode(errors="replace") if isinstance(text, bytes) else text)
+        if inside is None:
+            raise SpecError([Issue(where, Message.of("report.no_plan_inside").text())])
+        text = inside
     try:
         document = json.loads(text, parse_constant=_no_number)
         json.dumps(document, ensure_ascii=False).encode()
@@ -236,7 +242,7 @@ def _no_number(name: str) -> float:
 
 
 def load_plan(path: str | Path) -> Plan:
-    """Load a plan from a file. Raises SpecError, or OSError when the file cannot be read."""
+    """Load a plan from a file of JSON or from an HTML report. Raises SpecError, or OSError when the file cannot be read."""
     return parse_plan(Path(path).read_bytes(), str(path))
 
 

@@ -53,7 +53,7 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
             "tokens": f"{row['tokens'] / 1e12:,.3f}T",
             "levelised_cost_per_million": _number(row["cost_per_million_tokens"]),
             "sells_at": _number(row["price_per_million_tokens"]),
-            "margin": "" if row["margin_share"] is None else f"{row['margin_share']:.1%}",
+            "margin_of_revenue": "" if row["margin_share"] is None else f"{row['margin_share']:.1%}",
         }
         for row in grade_rows(plan)
     ]

@@ -1,6 +1,6 @@
 """Format a plan for people and for other programs: text for a terminal, JSON, CSV and Markdown.
 
-Puts the tables and sentences of the other files in order; each of those reads the plan document alone.
+Puts sentences in order, and the tables that `planner.report.outputs.sections` registers.
 """
 
 from __future__ import annotations
@@ -8,33 +8,23 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from catalog.units import MWH_J, TONNE_KG, show
 from planner.escape import markdown, terminal
-from planner.messages import DEFAULT, commas, listed, of_row, said, say, translated
-from planner.plan import TABLES, Plan
-from planner.plan.rows.framing import Assumption, Reach
+from planner.messages import DEFAULT, commas, listed, said, say, translated
+from planner.plan import Plan
+from planner.plan.rows.framing import Reach
 from planner.report import (
     electricity,
-    facility,
-    grades,
-    interruptions,
-    lines,
     marginal_values,
     notes,
-    phases,
-    quality,
-    reinforcement,
     robust,
 )
-from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows, rented_sections
-from planner.report.heads import Row, Section, section
-from planner.report.limits import limit_row, runner_up_row
-from planner.report.load import classes, first_token, kv_tiers, packing, prefix_routing, sessions
-from planner.report.why import explanations, looser, losses
+from planner.report.outputs.sections import sections_of
+from planner.report.why import explanations, looser
 from planner.report.why.verdict import proof_clauses
-from planner.report.words import amount, figure_words, status_words
-from planner.report.workloads import cost_rows, route_rows, workload_row
+from planner.report.words import amount, status_words
 from planner.tables import as_csv, as_markdown, as_text, known_format
 
 TEXT_WIDTH = 118  # columns of running text in a terminal
@@ -47,25 +37,6 @@ def render(plan: Plan, form: str, language: str = DEFAULT) -> str:
     if form == "csv":
         return as_csv(plan.document["fleet"])
     return _text(plan, language) if form == "table" else _markdown(plan, language)
-
-
-def csv_tables(plan: Plan) -> dict[str, str]:
-    """Write every table of a plan as CSV, by its name."""
-    tables = {name: as_csv(plan.table(name)) for name in TABLES}
-    tables |= {
-        name: as_csv(plan.table(name))
-        for name in (
-            *lines.TABLES,
-            *electricity.TABLES,
-            *interruptions.TABLES,
-            *facility.TABLES,
-            *quality.TABLES,
-            phases.PHASES,
-        )
-        if name in plan.document
-    }
-    tables["costs"] = as_csv([{"component": name, "amount": amount} for name, amount in plan.document["costs"].items()])
-    return tables
 
 
 def headline(plan: Plan) -> str:
@@ -86,55 +57,9 @@ def _goal(plan: Plan) -> str:
     return asked if asked in ("cost", "carbon") else "throughput"
 
 
-def sections_of(plan: Plan, language: str = DEFAULT) -> list[Section]:
-    """List all tables in their order, in a language."""
-    currency = plan.document["spec"].get("currency", "USD")
-    tables = [
-        (say("heading.fleet"), [fleet_row(plan, row) for row in plan.document["fleet"]]),
-        *owned_sections(plan),
-        *rented_sections(plan),
-        (say("heading.networks"), [fabric_row(row) for row in plan.document["fabrics"]]),
-        (say("heading.points"), point_rows(plan)),
-        (say("heading.deployments"), deployment_rows(plan)),
-        *packing.sections(plan),
-        *kv_tiers.sections(plan),
-        *prefix_routing.sections(plan),
-        (say("heading.workloads"), [workload_row(w) for w in plan.document["workloads"]]),
-        *losses.sections(plan),
-        *reinforcement.sections(plan),
-        *first_token.sections(plan),
-        *sessions.sections(plan),
-        *classes.sections(plan),
-        *quality.sections(plan),
-        *grades.sections(plan),
-        (say("heading.costs", currency=currency), cost_rows(plan)),
-        (say("heading.routes"), route_rows(plan)),
-        *lines.sections(plan),
-        *electricity.sections(plan),
-        *robust.sections(plan),
-        *phases.sections(plan),
-        *interruptions.sections(plan),
-        *facility.sections(plan),
-        (say("heading.limits"), [limit_row(row) for row in plan.document["limits"]]),
-        (say("heading.runner_up"), [runner_up_row(row) for row in plan.document["runner_up"]]),
-        (say("heading.dropped"), list(_dropped_rows(plan))),
-        (say("heading.assumptions"), [_assumption_row(row) for row in plan.document["assumptions"]]),
-    ]
-    return [section(heading, rows, language, currency) for heading, rows in tables if rows]
-
-
-def _dropped_rows(plan: Plan) -> Iterator[Row]:
-    """Count how often candidates of each workload were dropped for each reason."""
-    codes = plan.document.get("dropped_message", {})
-    for workload, reasons in plan.document["dropped"].items():
-        for reason, count in reasons.items():
-            message = of_row(codes.get(reason) or {})
-            yield {"workload": workload, "reason": reason if message is None else message.text(), "count": count}
-
-
 def _text(plan: Plan, language: str) -> str:
     """Write the plan for a terminal."""
-    parts = [terminal(text) for text in opening(plan, language)]
+    parts = [terminal(text) for text in opening(plan, language).texts]
     for heading, sentences in chapters_of(plan, language):
         filled = [_filled(line, "  - ", "    ") for line in sentences]
         parts.append(f"{heading}\n{''.join(filled)}")
@@ -146,10 +71,28 @@ def _text(plan: Plan, language: str) -> str:
     )
 
 
-def opening(plan: Plan, language: str = DEFAULT) -> list[str]:
-    """List name, headline, totals, and how sure the plan is, in a language; some may be empty."""
-    said = (plan.document["name"], headline(plan), totals_line(plan), robust.sure_words(plan), robust.words(plan))
-    return [translated(text, language) for text in said]
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What every output of a plan begins with, in a language; some texts may be empty."""
+
+    name: str
+    verdict: str
+    totals: str
+    odds: str
+    """How sure the plan is: the share of sampled scenarios in which it keeps all promises."""
+    promise: str
+    """What a robust plan promises."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts in the order in which they are read: how sure the plan is stands before its amounts."""
+        return self.name, self.verdict, self.odds, self.promise, self.totals
+
+
+def opening(plan: Plan, language: str = DEFAULT) -> Opening:
+    """Write name, headline, totals, and how sure the plan is."""
+    texts = (plan.document["name"], headline(plan), totals_line(plan), robust.sure_words(plan), robust.words(plan))
+    return Opening(*(translated(text, language) for text in texts))
 
 
 def _filled(text: str, first: str, further: str) -> str:
@@ -184,13 +127,14 @@ def chapters_of(plan: Plan, language: str = DEFAULT) -> list[tuple[str, list[str
 
 def _markdown(plan: Plan, language: str) -> str:
     """Write the plan as Markdown."""
-    name, verdict, totals, *sure = opening(plan, language)
+    opened = opening(plan, language)
     parts = [
-        f"# {markdown(name)}",
+        f"# {markdown(opened.name)}",
         "\n".join(map(markdown, plan.document["spec"].get("note", "").splitlines())),
-        f"**{markdown(verdict)}**",
-        totals,
-        *map(markdown, sure),
+        f"**{markdown(opened.verdict)}**",
+        markdown(opened.odds),
+        markdown(opened.promise),
+        opened.totals,
     ]
     for heading, sentences in chapters_of(plan, language):
         parts.append(f"## {heading}\n\n" + "".join(f"- {markdown(line)}\n" for line in sentences))
@@ -273,12 +217,3 @@ def closing(plan: Plan, language: str = DEFAULT) -> str:
     kinds = Counter(row["kind"] for row in rows).most_common()
     words = commas(say("closing.kind", count=count, kind=kind) for kind, count in kinds)
     return translated(say("closing.figures", count=f"{len(rows)}", kinds=words), language)
-
-
-def _assumption_row(row: Assumption) -> Row:
-    return {
-        "figure": row["path"],
-        "value": figure_words(row["value"], row["unit"]),
-        "share_of_objective": "" if row["share"] is None else f"{row['share']:.1%}",
-        "why": said(row, "reason"),
-    }

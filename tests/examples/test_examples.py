@@ -12,6 +12,9 @@ import planner
 from catalog.lookup import Catalog
 from catalog.units import KWH_J
 from planner.errors import SpecError
+from planner.plan import parse_plan
+from planner.report.outputs.html import html_page
+from planner.report.outputs.proof import compared
 from planner.resolve.resolver import resolve
 from planner.spec.document import edited
 from planner.spec.model import parse_spec
@@ -72,6 +75,21 @@ def test_the_plan_of_an_example_has_whole_replicas_and_holds(example, name):
         assert_deployable(plan)
     assert_joined(plan)
     assert planner.verify_plan(plan) == []
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_report_of_an_example_proves_itself(example, name):
+    _, plan = example(name)
+    page = html_page(plan, with_charts=ALL_CASES)
+    inside = parse_plan(page)
+    assert inside.document == plan.document and planner.verify_plan(inside) == []
+    check = compared(page, inside)
+    assert not check.findings and [each.code for each in check.unchecked] == ["report.charts_unchecked"] * (
+        not ALL_CASES
+    )
+    cost = f"{plan.value:,.0f}"
+    forged = page.replace(cost, f"{plan.value * 0.9:,.0f}", 1)
+    assert forged != page and compared(forged, inside).findings
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -11,7 +11,8 @@ import pytest
 import planner
 from planner.cli.main import main
 from planner.plan import Plan, load_plan
-from planner.report.report import csv_tables, render
+from planner.report.outputs.sections import csv_tables
+from planner.report.report import render
 from planner.studies.compare import compare
 from planner.verify.plan import verify_plan
 

@@ -18,7 +18,8 @@ from planner.cli.main import main
 from planner.dashboard import answers, headline
 from planner.errors import Issue
 from planner.report.locale import Words
-from planner.report.report import csv_tables, render
+from planner.report.outputs.sections import csv_tables
+from planner.report.report import render
 from planner.tables import as_csv, as_markdown, as_text
 
 HOSTILE = "=cmd|'/c calc'!A0 \x1b]0;owned\x07 <img src=x> [a](http://b) **c** `d` $e$ :red[f] \u202eg\n# h"

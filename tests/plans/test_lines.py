@@ -14,7 +14,8 @@ import planner.verify.points.check
 from catalog.units import DAY_S
 from planner.errors import SpecError
 from planner.plan import Plan
-from planner.report.report import csv_tables, render
+from planner.report.outputs.sections import csv_tables
+from planner.report.report import render
 from planner.resolve.resolver import resolve
 from planner.spec.model import parse_spec
 from planner.verify.plan import findings, verify_plan

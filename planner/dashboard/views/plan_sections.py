@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from streamlit import column_config
@@ -20,6 +20,7 @@ from planner.report import notes
 from planner.report.charts import costs, fleet, flows, hours
 from planner.report.locale import Words
 from planner.report.outputs import excel, html
+from planner.report.outputs.sections import SECTIONS, tables_of
 from planner.report.phases import phase_name
 from planner.report.story import story
 
@@ -28,6 +29,24 @@ if TYPE_CHECKING:
     from planner.dashboard.views.plan_form import MoreTime
 
 CHARTS_PER_ROW = 2
+DRAWN = frozenset(
+    [
+        "fleet",
+        "networks",
+        "points",
+        "workloads",
+        "quality",
+        "costs",
+        "routes",
+        "phases",
+        "limits",
+        "runner_up",
+        "dropped",
+        "assumptions",
+        "sources",
+    ]
+)
+"""Sections of `planner.report.outputs.sections` that have a view of their own here; all others are tables that open."""
 EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
@@ -70,7 +89,23 @@ def _places(shown: Shown, t: Words) -> None:
     _limits(part.plan, t)
     _runner_up(part.plan, t)
     if here is None:
+        _further(plan, t)
         _assumptions(plan, t)
+
+
+def _further(plan: Plan, t: Words) -> None:
+    """Draw the tables of the sections that have no view of their own."""
+    for one in SECTIONS:
+        for table in () if one.key in DRAWN else tables_of(one, plan, t.language):
+            with st.expander(table.heading):
+                st.dataframe(_as_texts(table.rows), hide_index=True, width="stretch")
+                if table.remark:
+                    st.caption(page(table.remark))
+
+
+def _as_texts(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Write each cell as a text, so that a column holds one type."""
+    return [{str(key): "" if value is None else str(value) for key, value in row.items()} for row in rows]
 
 
 def _notes(plan: Plan, t: Words) -> None:

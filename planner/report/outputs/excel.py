@@ -6,11 +6,13 @@ import csv
 import io
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from planner.escape import terminal
 from planner.plan import Plan
-from planner.report.report import csv_tables, headline
+from planner.report.outputs.sections import csv_tables
+from planner.report.report import opening
 
 MOST_NAME = 31  # characters of a sheet's name
 _FORMULA = re.compile(r"^'(?=\s*[=+@-])")  # what a cell of CSV has before a text that looks like a formula
@@ -18,15 +20,26 @@ WIDEST = 60  # characters of a column
 
 
 def workbook(plan: Plan) -> bytes:
-    """Write the tables of `csv_tables` as sheets; numbers are numbers, and no text is a formula. Raises ImportError without XlsxWriter."""
+    """Write an overview and the tables of `csv_tables` as sheets. Raises ImportError without XlsxWriter."""
+    return _book({"overview": _overview(plan)} | {name: _cells(text) for name, text in csv_tables(plan).items()})
+
+
+def book(tables: Mapping[str, str]) -> bytes:
+    """Write CSV texts as sheets, by their names. Raises ImportError without XlsxWriter."""
+    return _book({name: _cells(text) for name, text in tables.items()})
+
+
+def _cells(text: str) -> list[list[Any]]:
+    return list(csv.reader(io.StringIO(text)))
+
+
+def _book(sheets: Mapping[str, list[list[Any]]]) -> bytes:
+    """Write sheets; numbers are numbers, no text is a formula, and the first row stays in view."""
     import xlsxwriter
 
     file = io.BytesIO()
     book = xlsxwriter.Workbook(file, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False})
     bold = book.add_format({"bold": True})
-    sheets = {"overview": _overview(plan)} | {
-        name: list(csv.reader(io.StringIO(text))) for name, text in csv_tables(plan).items()
-    }
     for name, rows in sheets.items():
         sheet = book.add_worksheet(name[:MOST_NAME])
         for i, row in enumerate(rows):
@@ -41,8 +54,10 @@ def workbook(plan: Plan) -> bytes:
 
 
 def _overview(plan: Plan) -> list[list[Any]]:
-    """List name, verdict, totals and versions."""
-    rows: list[list[Any]] = [["what", "value"], ["name", plan.document["name"]], ["answer", headline(plan)]]
+    """List name, verdict, how sure it is, totals and versions."""
+    opened = opening(plan)
+    rows: list[list[Any]] = [["what", "value"], ["name", opened.name], ["answer", opened.verdict]]
+    rows += [["odds", text] for text in (opened.odds, opened.promise) if text]
     rows += [[name, value] for name, value in (plan.document["totals"] or {}).items()]
     rows += [["currency", plan.document["spec"].get("currency", "USD")], ["catalog", plan.document["catalog_digest"]]]
     return rows + [[name, version] for name, version in plan.document["versions"].items()]

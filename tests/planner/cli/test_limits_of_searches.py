@@ -8,6 +8,7 @@ from planner.cli.main import build_parser
 
 NO_SEARCH = {
     "show",
+    "report",
     "init",
     "schema",
     "check",

@@ -24,11 +24,13 @@ from planner.dashboard.state.session import Work
 from planner.dashboard.state.session import opened as open_work
 from planner.dashboard.views import catalog, explore
 from planner.dashboard.views import plan as plan_page
+from planner.dashboard.views.plan_sections import DRAWN
 from planner.dashboard.workers import bounds, studying, whatif
 from planner.errors import Issue
 from planner.facts import Fact, rows
 from planner.messages import Message, languages
 from planner.report.locale import Words
+from planner.report.outputs.sections import SECTIONS, tables_of
 
 HOME = Path(__file__).resolve().parents[3]
 TINY = (Path(__file__).parent / "tiny.json").read_bytes()
@@ -220,7 +222,10 @@ def test_the_headline_figures_are_those_of_the_stored_plan():
 
 def test_the_tables_hold_every_row_of_the_plan():
     plan, page = sources.stored_plan(), opened()
-    fleet, networks, costs, workloads, slo, points, limits, assumptions, provenance, dropped = tables(page)
+    fleet, networks, costs, workloads, slo, points, limits, *others, assumptions, provenance, dropped = tables(page)
+    further = [table for one in SECTIONS if one.key not in DRAWN for table in tables_of(one, plan)]
+    assert [table.shape for table in others] == [(len(table.rows), len(table.rows[0])) for table in further]
+    assert {table.heading for table in further} <= {expander.label for expander in page.expander}
     assert list(networks["Site"]) == [row["site"] for row in plan["fabrics"]]
     assert list(fleet["Count"]) == [row["count"] for row in plan["fleet"]]
     assert sum(costs["Amount (USD)"]) == pytest.approx(plan["totals"]["cost"]) and sum(costs["Share"]) == pytest.approx(

@@ -9,7 +9,8 @@ import pytest
 import planner
 from planner.plan import Plan
 from planner.problem.facility import CANNOT_COOL, NOT_ASSURED, RACK_TOO_WEAK
-from planner.report.report import csv_tables, render
+from planner.report.outputs.sections import csv_tables
+from planner.report.report import render
 from planner.spec.document import edited
 from planner.verify.plan import verify_plan
 

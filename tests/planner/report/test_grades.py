@@ -11,7 +11,8 @@ import pytest
 import planner
 from planner.plan import Plan
 from planner.report.grades import grade_rows
-from planner.report.report import csv_tables, render
+from planner.report.outputs.sections import csv_tables
+from planner.report.report import render
 from planner.verify.plan import verify_plan
 
 SMALL = json.loads((Path(__file__).parents[2] / "golden" / "small_spec.json").read_text())

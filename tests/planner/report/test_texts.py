@@ -12,8 +12,9 @@ from planner.dashboard import sources
 from planner.messages import texts
 from planner.plan import Plan, load_plan
 from planner.report.outputs.html import html_page
+from planner.report.outputs.sections import sections_of
 from planner.report.page import one_page
-from planner.report.report import headline, render, sections_of
+from planner.report.report import headline, render
 
 HOME = Path(planner.report.__file__).parent
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
@@ -22,6 +23,7 @@ SENTENCE = re.compile(
     r"[A-Za-z]{2,}[^A-Za-z{}\n]* [A-Za-z]{2,}|\{\} [a-z]{2,}|[a-z]{2,} \{\}"
 )  # two words, or one beside a figure
 INTERNAL = {
+    "flopwatt {}",  # name and version of the program that wrote a page
     *(
         "supply of ",
         "size of ",
@@ -66,19 +68,29 @@ def test_no_sentence_stands_in_the_code_of_reports():
 
 
 def test_every_key_of_a_row_has_a_head():
-    """Rows are dicts of several keys in functions of tables; their keys are columns."""
-    keys = {
-        key.value
+    keys = {key for row in rows_in_code() for key in row}
+    assert len(keys) > 100 and not {key for key in keys if f"head.{key}" not in texts("en")}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_two_columns_of_a_row_have_one_head(language):
+    """Two columns with one head would be one column."""
+    heads = texts(language)
+    rows = [[heads[f"head.{key}"] for key in row] for row in rows_in_code()]
+    assert not [row for row in rows if len(row) != len(set(row))]
+
+
+def rows_in_code():
+    """List the keys of each row: rows are dicts of several keys in functions of tables, and their keys are columns."""
+    return [
+        [key.value for key in row.keys if isinstance(key, ast.Constant) and key.value]
         for path, tree in TREES.items()
         if "charts" not in path.parts
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef) and function.returns and "Row" in ast.unparse(function.returns)
         for row in ast.walk(function)
         if isinstance(row, ast.Dict)
-        for key in row.keys
-        if isinstance(key, ast.Constant) and key.value
-    }
-    assert len(keys) > 100 and not {key for key in keys if f"head.{key}" not in texts("en")}
+    ]
 
 
 @pytest.fixture(scope="module")

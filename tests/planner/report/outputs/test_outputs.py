@@ -13,7 +13,8 @@ from planner.dashboard import sources
 from planner.exit_codes import USAGE
 from planner.plan import Plan
 from planner.report.outputs import excel, html
-from planner.report.report import csv_tables, headline, sections_of
+from planner.report.outputs.sections import csv_tables, sections_of
+from planner.report.report import headline
 
 pytest.importorskip("vl_convert")
 pytest.importorskip("xlsxwriter")
@@ -31,8 +32,13 @@ class Read(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.links += [value for name, value in attrs if name in ("src", "href", "xlink:href", "action", "srcset")]
+        data = dict(attrs).get("type") == "application/json"  # no browser runs it
+        self.tags.append("data" if tag == "script" and data else tag)
+        self.links += [
+            value
+            for name, value in attrs
+            if (name, (value or "")[:1]) != ("href", "#") and name in ("src", "href", "xlink:href", "action", "srcset")
+        ]
 
     def handle_data(self, data):
         self.texts.append(data)
