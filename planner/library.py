@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, overload
 
 from planner.messages import Message
 from planner.plan import Plan, load_plan, parse_plan
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from planner.facts import Fact
     from planner.report.why.stale import Stale
     from planner.robust.promises import Promises
+    from planner.studies.against.actual import Actual
     from planner.studies.compare import Comparison
     from planner.studies.measure import Measure
     from planner.ways_in.benchmarks import Benchmark
@@ -117,11 +119,35 @@ def robust(plan: PlanSource, *, overlays: Sequence[Path] = (), scenarios: int = 
     return robust(_plan(plan), overlays=overlays, scenarios=scenarios, seed=seed)
 
 
-def compare(first: PlanSource, second: PlanSource) -> Comparison:
-    """List all differences between two plans. Raises SpecError if their amounts are in different currencies; OSError."""
+@overload
+def compare(first: PlanSource, second: PlanSource) -> Comparison: ...
+@overload
+def compare(
+    first: PlanSource, *, actual: Sequence[str | Path], folder: str | Path | None = None, overlays: Sequence[Path] = (), cells: Mapping[str, str] = {}
+) -> Actual: ...  # fmt: skip
+def compare(
+    first: PlanSource, second: PlanSource | None = None, *, actual: Sequence[str | Path] = (), folder: str | Path | None = None,
+    overlays: Sequence[Path] = (), cells: Mapping[str, str] = {},
+) -> Comparison | Actual:  # fmt: skip
+    """List all differences between two plans, or hold one against files of what was measured since (`actual`).
+
+    `folder`: where calibrated constants go as an overlay, nowhere if omitted; `cells`: what rows of logs lack, by column. Raises SpecError if
+    amounts are in different currencies, for neither or both of a second plan and files, and for malformed files; OSError.
+    """
+    from planner.errors import Issue, SpecError
     from planner.studies.compare import compare
 
-    return compare(_plan(first), _plan(second))
+    if (second is None) == (not actual):
+        code = "actual.one_plan" if second is None else "actual.two_plans"
+        raise SpecError([Issue("compare", Message.of(code).text())])
+    if second is not None:
+        return compare(_plan(first), _plan(second))
+    from planner.studies.against.actual import against_actual
+
+    with TemporaryDirectory() as spare:
+        home = Path(spare if folder is None else folder)
+        found = against_actual(_plan(first), actual, home, overlays=overlays, cells=cells)
+        return found if folder is not None else replace(found, overlay=None)
 
 
 def stale(plan: PlanSource) -> list[Stale]:

@@ -6,7 +6,7 @@ whether either plan holds (`planner.verify.plan`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,10 +98,11 @@ class Comparison:
     @property
     def sections(self) -> list[tuple[str, list[Row]]]:
         """Return (heading, first rows) of each table, formatted for people."""
-        return [
-            (heading, [_printed(row) for row in self.document[table][:MAX_PRINTED]])
-            for table, heading in TABLES.items()
-        ]
+        return [(TABLES[table], rows) for table, rows in self.printed(TABLES)]
+
+    def printed(self, tables: Iterable[str]) -> list[tuple[str, list[Row]]]:
+        """Return (table, first rows) of some tables, formatted for people."""
+        return [(table, [_printed(row) for row in self.document[table][:MAX_PRINTED]]) for table in tables]
 
 
 def compare(first: Plan, second: Plan) -> Comparison:

@@ -220,7 +220,7 @@ def planned_fleet(plan: Plan) -> Fleet:
     if not plan.has_answer:
         raise SpecError([Issue("plan", Message.of("option.no_fleet_in_plan", status=plan.status).text())])
     years = plan.document["spec"].get("horizon", {}).get("years", 1)
-    per_month = float(capital_recovery_factor(_discount_rate(plan), years)) / MONTHS
+    per_month = float(capital_recovery_factor(discount_rate(plan), years)) / MONTHS
     cost = sum(line["amount"] for line in plan.document["cost_lines"] if line["component"] in FIXED_COSTS)
     if cost <= 0:
         raise SpecError([Issue("plan", Message.of("option.no_systems_in_plan").text())])
@@ -236,7 +236,7 @@ def planned_fleet(plan: Plan) -> Fleet:
     )
 
 
-def _discount_rate(plan: Plan) -> float:
+def discount_rate(plan: Plan) -> float:
     """Return the discount rate per year that a plan was made with: stated in its spec, or assumed."""
     stated = parse_spec(plan.document["spec"]).horizon.discount_rate
     assumed = (row["value"] for row in plan.document["assumptions"] if row["path"] == "horizon.discount_rate")

@@ -114,13 +114,14 @@ class Planned:
 
 
 def planned(
-    document: dict[str, Any], overlays: Sequence[Path] = (), *, progress: Progress | None = None, threads: int = THREADS
-) -> Planned:
-    """Solve a spec as `flopwatt plan` does, and choose how a study varies it. Raises SpecError for an invalid spec."""
+    document: dict[str, Any], overlays: Sequence[Path] = (), *, progress: Progress | None = None, threads: int = THREADS, plan: Plan | None = None
+) -> Planned:  # fmt: skip
+    """Solve a spec as `flopwatt plan` does, unless its `plan` is there already, and choose how a study varies it. Raises SpecError for an invalid spec."""
     problem = resolved(document, overlays)
     if progress is not None:
         progress(Message.of("progress.start").text())
-    plan = solve_unverified(dict(document), overlays=overlays, progress=progress, threads=threads)
+    if plan is None:
+        plan = solve_unverified(dict(document), overlays=overlays, progress=progress, threads=threads)
     varied = edited(document, _later_deadlines(problem, plan))
     relaxed: list[str] = [] if problem.spec.robust is None else [SCENARIOS]
     variants = Variants(varied, overlays, resolved(varied, overlays))

@@ -17,7 +17,6 @@ NO_SEARCH = {
     "stale",
     "validate",
     "calibrate",
-    "compare",
     "roi",
     "dashboard",
     "probe",
