@@ -22,6 +22,7 @@ from planner.resolve.ledger import Ledger
 from planner.resolve.names import catalog_of
 from planner.resolve.systems import system_facts
 from planner.spec.document import read_document
+from planner.spec.load.lengths import Lengths
 from planner.spec.model import parse_spec
 from planner.spec.old_keys import OF_CASES, with_new_keys
 
@@ -109,7 +110,8 @@ class Settings:
                 int(parse(workload.get("batch_tokens", 4_194_304), "token")),
             )
         else:
-            lengths = int(workload["lengths"]["input"]), int(workload["lengths"]["output"])
+            stated = Lengths.model_validate(workload["lengths"])
+            lengths = stated.input, stated.output
         load = case.get("load")
         kind = next((name for name in (RATE, CLIENTS) if isinstance(load, Mapping) and name in load), MAX)
         amount = float(load[kind]) if isinstance(load, Mapping) and kind != MAX else 0.0
@@ -138,7 +140,9 @@ def changed(case: Mapping[str, Any], now: Settings) -> Document:
     if is_training(case):
         workload["sequence_tokens"], workload["batch_tokens"] = now.lengths[0], str(now.lengths[1])
         return result
-    workload["lengths"] = {**workload["lengths"], "input": now.lengths[0], "output": now.lengths[1]}
+    if now.lengths != before.lengths:  # other means are stated without quantiles, which give the old ones
+        spread = {key: value for key, value in workload["lengths"].items() if key in ("input_cv", "output_cv")}
+        workload["lengths"] = {"input": now.lengths[0], "output": now.lengths[1], **spread}
     amount: Any = int(now.amount) if now.load == CLIENTS else now.amount
     result["load"] = MAX if now.load == MAX else {now.load: amount}
     return result

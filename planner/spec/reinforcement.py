@@ -10,12 +10,13 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from catalog.units import HOUR_S, YEAR_S
 from planner.messages import Message
 from planner.spec.base import SOME, Block
+from planner.spec.load.lengths import Variation
 from planner.spec.load.routing import Routing
 from planner.spec.quantities import WHOLE, AmountPerSecond, Bytes, Name, Real, Seconds, SecondsFromStart, Switch
 from planner.spec.requirements.checkpoints import Checkpoints
 from planner.spec.requirements.preemption import Preemption
 from planner.spec.requirements.priority import Priority
-from planner.spec.workloads import Adapters, Engine, Precisions, Recipes, Variation, Workload
+from planner.spec.workloads import Adapters, Engine, Precisions, Recipes, Workload
 
 Way = Literal["colocated", "synchronous", "asynchronous", "streaming"]
 WAYS: tuple[Way, ...] = get_args(Way)

@@ -24,6 +24,7 @@ from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
 from planner.spec.load.classes import RequestClass, wrong_classes
 from planner.spec.load.kv_exchange import KvExchange
+from planner.spec.load.lengths import MOST_VARIATION, Lengths
 from planner.spec.load.media import WAYS_TO_ENCODE, Encoding, Media
 from planner.spec.load.routing import Routing
 from planner.spec.load.scale_up import ScaleUp
@@ -136,35 +137,6 @@ class Demand(DemandInTime):
         if profile is not None and any(0 < weight < LEAST_WEIGHT * max(profile) for weight in profile):
             raise ValueError(Message.of("spec.profile_weight_too_small", least=LEAST_WEIGHT).text())
         return profile
-
-
-MOST_VARIATION = (
-    3.0  # up to which the percentiles follow the simulation of tests/models/serving/test_percentiles_simulation.py
-)
-
-
-def _as_varied_as_predicted(variation: float) -> float:
-    if variation > MOST_VARIATION:
-        raise ValueError(Message.of("spec.variation_too_large", most=f"{MOST_VARIATION:g}").text())
-    return variation
-
-
-Variation = Annotated[
-    Real, Field(ge=0, json_schema_extra={"maximum": MOST_VARIATION}), AfterValidator(_as_varied_as_predicted)
-]
-
-
-class Lengths(Block):
-    """Mean tokens of prompt and answer, and their coefficients of variation (0: all requests alike)."""
-
-    input: Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
-    """Tokens of the prompt."""
-    output: Annotated[int, Field(ge=2, le=1_000_000), WHOLE]
-    """Tokens of the answer."""
-    input_cv: Variation = 1.0
-    """Standard deviation of the prompt length over its mean."""
-    output_cv: Variation = 1.0
-    """Standard deviation of the answer length over its mean."""
 
 
 class Origin(Block):

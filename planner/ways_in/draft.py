@@ -18,7 +18,7 @@ from planner.ways_in.formats import format_in_name
 from planner.ways_in.hub import PREFIX
 from planner.ways_in.launch import Launch
 from planner.ways_in.named import known_architecture
-from planner.ways_in.traces import Trace
+from planner.ways_in.traces import HistogramBand, Trace
 
 REGION = "us-virginia"
 SYSTEMS = ("DGX H200", "DGX B200")
@@ -237,7 +237,7 @@ def _lengths(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
         for key in ("input", "output"):
             draft.guess(f"workloads[0].lengths.{key}", "ways_in.guess_lengths")
         return
-    lengths: dict[str, int | float] = {
+    lengths: dict[str, Any] = {
         "input": max(1, round(trace.input.mean)),
         "output": max(2, round(trace.output.mean)),
     }
@@ -245,6 +245,11 @@ def _lengths(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
         lengths[f"{key}_cv"] = round(min(figures.cv, MOST_CV), 3)
         if figures.cv > MOST_CV:
             draft.guess(f"workloads[0].lengths.{key}_cv", "ways_in.guess_cv", cv=figures.cv, most=MOST_CV)
+    if max(trace.input.cv, trace.output.cv) <= MOST_CV and len(trace.histogram) > 1:
+        prompt = sum(band.share * band.input_mean for band in trace.histogram)
+        answer = sum(band.share * band.output_mean for band in trace.histogram)
+        lengths = {"input": max(1, round(prompt)), "output": max(2, round(answer))}  # variations follow from the bands
+        lengths["histogram"] = [_band(band) for band in trace.histogram]
     workload["lengths"] = lengths
     reuse = trace.reuse
     if reuse is not None and reuse.hit_rate > 0.0 and workload["lengths"]["input"] > 1:
@@ -252,6 +257,18 @@ def _lengths(draft: _Draft, workload: dict[str, Any], sources: Sources) -> None:
         share = reuse.hit_rate * reuse.prefix_tokens / held
         workload["cache"] = {"prefix_tokens": held, "hit_rate": round(min(share, 1.0), 4)}
         draft.guess("workloads[0].cache.hit_rate", "ways_in.guess_cache")
+
+
+def _band(band: HistogramBand) -> dict[str, int | float]:
+    """Write a band of the prompt length as a spec has it; its share keeps its digits, for all add up to 1."""
+    return {
+        "up_to": band.most,
+        "share": band.share,
+        "input": round(band.input_mean, 1),
+        "input_cv": round(min(band.input_cv, MOST_CV), 3),
+        "output": round(band.output_mean, 1),
+        "output_cv": round(min(band.output_cv, MOST_CV), 3),
+    }
 
 
 def _fleet(draft: _Draft, sources: Sources, region: str) -> None:

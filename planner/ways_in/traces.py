@@ -29,6 +29,8 @@ MOST_SPAN_S = 3 * 366 * DAY_S
 SHARES = (0.5, 0.9, 0.95, 0.99)
 BANDS = 4
 """Bands of the prompt length, each with as many requests, by which the joint distribution is told."""
+EDGES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+"""Shares of the requests at whose quantiles of the prompt length the bands of the histogram end."""
 CACHE_TOKENS = (1e6, 1e7, 1e8)
 """Sizes of a cache for which the reuse of prefixes is told, beside one without an end."""
 
@@ -55,6 +57,18 @@ class Band:
     output_mean: float
     output_p50: float
     output_p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramBand:
+    """A band of the joint histogram: its share of the requests, longest prompt, and mean and coefficient of variation of prompts and answers."""
+
+    share: float
+    most: int
+    input_mean: float
+    input_cv: float
+    output_mean: float
+    output_cv: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +102,7 @@ class Trace:
     output: LengthFigures
     correlation: float
     joint: tuple[Band, ...]
+    histogram: tuple[HistogramBand, ...]
     reuse: PrefixReuse | None
     notes: tuple[Fact, ...]
 
@@ -180,6 +195,7 @@ def _summary(name: str, layout: Layout, sums: _Sums, zone: str) -> Trace:
         output=_figures(sums.outputs),
         correlation=_correlation(pairs),
         joint=_bands(pairs),
+        histogram=_histogram(pairs),
         reuse=_reuse(sums),
         notes=tuple(_notes(name, layout, sums, span, profile is not None)),
     )
@@ -239,6 +255,19 @@ def _bands(pairs: Floats) -> tuple[Band, ...]:
             )
         )  # fmt: skip
     return tuple(bands)
+
+
+def _histogram(pairs: Floats) -> tuple[HistogramBand, ...]:
+    """Cut the requests at quantiles of the prompt length; prompts of one length stay in one band."""
+    prompts = pairs[:, 0]
+    found, below = [], 0.0
+    for most in np.unique(np.quantile(prompts, EDGES, method="higher")).tolist():
+        part = pairs[(prompts > below) & (prompts <= most)]
+        (input_mean, output_mean), (input_cv, output_cv) = part.mean(axis=0), part.std(axis=0) / part.mean(axis=0)
+        share = len(part) / len(pairs)
+        found.append(HistogramBand(share, int(most), *map(float, (input_mean, input_cv, output_mean, output_cv))))
+        below = most
+    return tuple(found)
 
 
 def _reuse(sums: _Sums) -> PrefixReuse | None:

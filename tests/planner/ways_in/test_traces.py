@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import statistics
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -175,3 +176,18 @@ def test_a_file_of_bytes_is_refused(tmp_path):
     path.write_bytes(b'{"timestamp": 0}' + b" " * 20_000 + b"\xff\n")
     with pytest.raises(SpecError, match="is not text"):
         read_trace(path)
+
+
+def test_the_histogram_has_every_request_once_and_the_answers_of_its_band(tmp_path):
+    pairs = [[10 * (i // 3 + 1), 5 + i % 7] for i in range(300)]
+    found = read_trace(written(tmp_path, json.dumps(pairs), "pairs.json"))
+    below = 0
+    for band in found.histogram:
+        mine = [(prompt, answer) for prompt, answer in pairs if below < prompt <= band.most]
+        assert band.share == pytest.approx(len(mine) / len(pairs))
+        assert band.input_mean == pytest.approx(sum(prompt for prompt, _ in mine) / len(mine))
+        assert band.output_mean == pytest.approx(sum(answer for _, answer in mine) / len(mine))
+        below = band.most
+    assert sum(band.share for band in found.histogram) == pytest.approx(1.0) and below == 1000
+    spread = statistics.pstdev(prompt for prompt, _ in pairs if prompt <= found.histogram[0].most)
+    assert found.histogram[0].input_cv == pytest.approx(spread / found.histogram[0].input_mean)
