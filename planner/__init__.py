@@ -39,6 +39,7 @@ __all__ = [
     "load_plan",
     "load_spec",
     "measure",
+    "quote",
     "robust",
     "sensitivity",
     "solve",
@@ -121,6 +122,7 @@ if TYPE_CHECKING:
     from planner.studies.alternatives import alternatives
     from planner.studies.break_even import break_even
     from planner.studies.frontier import frontier
+    from planner.studies.quotes.study import quote
     from planner.studies.sensitivity import sensitivity
     from planner.studies.sweep import sweep
     from planner.studies.whatif import WhatIf
@@ -144,6 +146,7 @@ else:
         "load_plan": "planner.plan",
         "load_spec": "planner.spec.model",
         "measure": "planner.library",
+        "quote": "planner.studies.quotes.study",
         "robust": "planner.library",
         "sensitivity": "planner.studies.sensitivity",
         "solve": "planner.pipeline",

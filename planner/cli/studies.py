@@ -1,4 +1,4 @@
-"""The commands of the studies: `alternatives`, `ladder`, `urgent`, `roi`, `sharing`, `sensitivity` and `frontier`.
+"""The commands of the studies: `alternatives`, `ladder`, `urgent`, `quote`, `roi`, `sharing`, `sensitivity` and `frontier`.
 
 Their arguments, and how their findings are printed (`compare` is in `planner.cli.compare`); what they find is in the file of `planner.studies` with the same name.
 """
@@ -110,6 +110,14 @@ def _roi_options(parser: argparse.ArgumentParser) -> None:
         metavar="AMOUNT",
         help=helped("help.roi_baseline"),
     )
+
+
+def _quote_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("spec", metavar="PLAN|SPEC", help=helped("help.quote_source"))
+    parser.add_argument("quote", metavar="QUOTE", nargs="*", help=helped("help.quote_words"))
+    parser.add_argument("--quotes", metavar="FILE", action="append", default=[], help=helped("help.quote_files"))
+    parser.add_argument("--total-time", metavar="TIME", default="5 min", help=helped("help.quote_total_time"))
+    add_solver_options(parser)
 
 
 def _sensitivity_options(parser: argparse.ArgumentParser) -> None:
@@ -273,6 +281,36 @@ def _roi(arguments: argparse.Namespace) -> int:
     return OK
 
 
+def _quote(arguments: argparse.Namespace) -> int:
+    import json
+
+    from planner.cli.options import read_json, solver_overrides
+    from planner.plan import parse_plan
+    from planner.spec.document import changed
+    from planner.studies.quotes.mapping import quotes_in
+    from planner.studies.quotes.start import is_plan
+    from planner.studies.quotes.study import quote
+
+    source: Any
+    given = read_json(arguments.spec) if arguments.spec != "-" else None
+    if given is None or not is_plan(given):
+        source = spec_document(arguments)
+    elif arguments.set:
+        source = changed(given["spec"], arguments.set, solver_overrides(arguments))
+    else:
+        source = parse_plan(json.dumps(given))
+    found = quote(
+        source,
+        [*arguments.quote, *(each for file in arguments.quotes for each in quotes_in(file))],
+        solver=solver_overrides(arguments),
+        total_s=amount_of(arguments.total_time, "s", "--total-time", "5 min"),
+        overlays=overlay_folders(arguments),
+        progress=progress_printer(arguments),
+    )
+    print_study(arguments, found)
+    return EXIT_BY_STATUS[found.status]
+
+
 def _alternatives(arguments: argparse.Namespace) -> int:
     from planner.studies.alternatives import alternatives
 
@@ -373,6 +411,13 @@ STUDIES = (
         _urgent,
         _urgent_options,
         of_spec=True,
+    ),
+    StudyCommand(
+        "quote",
+        "help.quote",
+        _quote,
+        _quote_options,
+        of_spec=False,
     ),
     StudyCommand(
         "roi",

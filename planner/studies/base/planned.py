@@ -122,7 +122,7 @@ def planned(
         progress(Message.of("progress.start").text())
     if plan is None:
         plan = solve_unverified(dict(document), overlays=overlays, progress=progress, threads=threads)
-    varied = edited(document, _later_deadlines(problem, plan))
+    varied = edited(document, later_deadlines(problem, plan))
     relaxed: list[str] = [] if problem.spec.robust is None else [SCENARIOS]
     variants = Variants(varied, overlays, resolved(varied, overlays))
     if problem.spec.solver.replicas == "auto" and plan.has_answer:
@@ -177,7 +177,7 @@ def _divisible_are_apart(plan: Plan, variants: Variants, threads: int) -> bool:
     return bool(is_better or is_worse)
 
 
-def _later_deadlines(problem: ResolvedSpec, plan: Plan) -> Edits:
+def later_deadlines(problem: ResolvedSpec, plan: Plan) -> Edits:
     """Give jobs that wait the deadlines that the plan gives them; a job that is left out stays as asked, for places in the spec are counted."""
     jobs = {job.name: job for job in problem.training}
     return tuple(
