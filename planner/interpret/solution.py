@@ -91,13 +91,14 @@ def _served_exactly(flow: Floats, form: Formulation, solution: Solution) -> Floa
 
 
 def _active(form: Formulation, candidates: Candidates, solution: Solution, flow: Floats) -> Floats:
-    """Compute the replicas at work [point, slot]: no more than the flows and the work of jobs need."""
+    """Compute the replicas at work [point, slot]: no more than the flows and the work of jobs need, and none below 0, which is rounding."""
     data, values = form.data, solution.values
+    replicas = np.maximum(values["x"], 0.0)
     active, standing = np.zeros((len(form.points), data.slots)), _standing(form, solution)
     for q in range(len(candidates.pools)):
         members = np.flatnonzero(data.point_pool == q)
-        running = np.where(standing[members], values["x"][members], 0.0)
-        running = np.where(running.any(axis=0), running, values["x"][members])
+        running = np.where(standing[members], replicas[members], 0.0)
+        running = np.where(running.any(axis=0), running, replicas[members])
         offered = data.point_capacity[members] @ running
         wanted = flow[data.arc_pool == q].sum(axis=0)
         active[members] = running * np.divide(wanted, offered, out=np.zeros_like(wanted), where=offered > 0)

@@ -63,3 +63,18 @@ def test_the_library_does_not_return_a_plan_that_fails_its_own_check(tiny, monke
     with pytest.raises(BrokenPlanError, match=r"totals\.cost: is wrong") as raised:
         planner.solve(tiny())
     assert raised.value.findings == ["totals.cost: is wrong"]
+
+
+def test_activity_below_0_is_rounding_and_counts_nowhere(tiny):
+    """A point of the same pool as the one at work, with activity that a solver left a little below 0: the plan has none of it."""
+    problem = resolve_document(tiny())
+    candidates = find_candidates(problem)
+    form = formulate(problem, candidates)
+    solution = solve_direct(form.data, Options(gap=1e-6))
+    before = read_solution(problem, candidates, form, solution)
+    (used,) = before.used
+    pool = form.data.point_pool
+    other = next(p for p in range(len(form.points)) if p != used and pool[p] == pool[used])
+    solution.values["x"][other] -= 1e-7
+    after = read_solution(problem, candidates, form, solution)
+    assert after.active.min() >= 0.0 and after.active == pytest.approx(before.active, rel=1e-12, abs=0.0)
