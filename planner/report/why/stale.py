@@ -17,8 +17,10 @@ from planner.facts.offers import OLD_MONTHS
 from planner.messages import listed, say
 from planner.plan import Plan
 from planner.plan.rows.framing import Provenance
-from planner.report.why.oldest import carried_by_offers
+from planner.report.why.oldest import BUY, FOLLOWS, carried_by_offers
+from planner.spec.document import at
 
+_ENTRY = re.compile(r"(?:offers|rented)\[\d+\]")
 CARRIES = 0.01  # share of the cost: figures behind a smaller part decide little
 SITE_FIGURES = {
     "energy": re.compile(r"regions/(.+)/(?:electricity_price|price_profile|electricity_delivery)"),
@@ -61,6 +63,8 @@ class Stale:
         shown = (
             show(value, self.row["unit"])
             if isinstance(value, int | float)
+            else value
+            if isinstance(value, str)
             else f"{_mean(value):.4g} {self.row['unit']}"
         )
         return {
@@ -81,16 +85,37 @@ class Stale:
 
 
 def stale(plan: Plan) -> list[Stale]:
-    """List the figures of the catalog that carry at least a hundredth of the cost: without a date first, then the oldest."""
+    """List the figures that carry at least a hundredth of the cost: without a date first, such as prices of the spec, then the oldest."""
     total = plan.totals["cost"]
     if not total > 0.0:
         return []
     rows = {row["path"]: row for row in plan.document["provenance"]}
     found = [_figure(each.row, each.amount, total, alone=True) for each in carried_by_offers(plan)]
+    found += list(_own_prices(plan, total))
     for component, region, amount in _amounts(plan):
         found += _behind(component, region, amount, list(rows.values()), total)
     carrying = [each for each in found if each.share >= CARRIES]
     return sorted(carrying, key=lambda each: (last_month(each.row["date"]) or 0, -each.amount, each.row["path"]))
+
+
+def _own_prices(plan: Plan, total: float) -> Iterator[Stale]:
+    """Yield the prices that the spec states, which have no date, by which systems in the fleet are had."""
+    entries: dict[tuple[str, str, str], set[str]] = {}
+    for row in plan.document["fleet"]:
+        entries.setdefault((row["site"], row["system"], row["how"]), set()).add(row["offer"])
+    amounts: dict[tuple[str, ...], float] = {}
+    for line in plan.document["cost_lines"]:
+        if line["component"] in FOLLOWS[BUY if line["how"] == BUY else ""]:
+            paths = tuple(sorted(entries.get((line["site"], line["system"], line["how"]), ())))
+            amounts[paths] = amounts.get(paths, 0.0) + line["amount"]
+    for paths, amount in amounts.items():
+        stated = {path: at(plan.document["spec"], f"{path}.price") for path in paths if _ENTRY.fullmatch(path)}
+        for path, price in stated.items():
+            if price is not None:
+                own = Provenance(
+                    path=f"{path}.price", value=str(price), unit="", source=[], date=None, confidence="", kind="stated"
+                )
+                yield _figure(own, amount, total, alone=len(paths) == 1)
 
 
 def _amounts(plan: Plan) -> Iterator[tuple[str, str, float]]:
@@ -125,12 +150,12 @@ def _behind(component: str, region: str, amount: float, rows: Sequence[Provenanc
 def _figure(row: Provenance, amount: float, total: float, *, alone: bool) -> Stale:
     value = row["value"]
 
-    def at(bound: float | None) -> float | None:
+    def cost_at(bound: float | None) -> float | None:
         if not alone or bound is None or not isinstance(value, int | float) or not value:
             return None
         return total + amount * (bound / value - 1.0)
 
-    return Stale(row, amount, amount / total, alone, at(row.get("low")), at(row.get("high")))
+    return Stale(row, amount, amount / total, alone, cost_at(row.get("low")), cost_at(row.get("high")))
 
 
 def _mean(value: Any) -> float:

@@ -69,3 +69,15 @@ def test_the_command_lists_them_and_refuses_a_day_that_is_none(plan, tmp_path, c
     assert main(["stale", str(path), "--date", "yesterday"]) == INVALID
     assert "expected a date" in capsys.readouterr().err
     assert planner.stale(path)[0].row["path"] == rows[0]["figure"] + "/value"
+
+
+def test_a_price_of_the_spec_is_listed_without_a_date():
+    """All that is bought moves with the one price stated: systems, maintenance and spare parts."""
+    plan = planner.solve({**spec(), "offers": [{"system": "DGX H100", "how": "buy", "price": "300k USD"}]})
+    found = {each.row["path"]: each for each in stale(plan)}
+    own = found["offers[0].price"]
+    moved = sum(plan.costs[name] for name in ("systems", "maintenance", "spare parts"))
+    assert own.amount == pytest.approx(moved) and own.share == pytest.approx(moved / plan.totals["cost"])
+    (row,) = [row for row in as_rows(list(found.values()), plan, "2026-12-01") if row["figure"] == "offers[0].price"]
+    assert (row["value"], row["date"], row["age_months"]) == ("300k USD", "", "") and "no date" in row["note"]
+    assert BOUGHT not in found
