@@ -277,6 +277,14 @@ def kind_mark(kind: str) -> str:
     return hashlib.sha256(f"kind|{kind}".encode()).hexdigest()[:16]
 
 
+def check_needed(row: Row, kind: str) -> None:
+    """Check the columns without which no row of a kind can be predicted. Raises Unpredictable that names all that are empty, if several are."""
+    columns = FILES[kind]
+    empty = [name for name in columns.needed if not (row.text.get(name) or row.number(name))]
+    if len(empty) > 1:
+        raise Unpredictable(Message.of("row.columns_empty", names=", ".join(empty)).text())
+
+
 def chip_record(row: Row, catalog: Catalog) -> Record:
     """Look up a row's chip in the catalog by name, alias or the name of a driver or cluster. Raises Unpredictable where it is unknown."""
     label = row.text["chip"]

@@ -57,7 +57,8 @@ class Run:
             for name, values in self.figures.items()
             if set(values) == {"measured", "predicted"}
         ]
-        parts = (", ".join(m.text() for m in told), ", ".join(m.text() for m in compared))
+        assumed = Message.of("row.assumed", what=", ".join(self.assumed)).text() if self.assumed else ""
+        parts = (", ".join(m.text() for m in told), assumed, ", ".join(m.text() for m in compared))
         return f"{self.id}: {'; '.join(filter(None, parts))}"
 
     def rows(self) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from models.serving.kv_cache import weight_bytes_per_chip
 from models.serving.many_runs import Case, Pool
 from models.transformer.architecture import Architecture
 from planner.calibration.architectures import known_record, shape_of_record
-from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, chip_record
+from planner.calibration.measurements import MeasuredCase, Row, RowReader, Unpredictable, check_needed, chip_record
 from planner.calibration.pool_layouts import dies_of, pools_of
 from planner.calibration.serving_loads import Load, Software, drawn_prompts, eager_of, load_of, software_of
 from planner.errors import words_of
@@ -107,6 +107,7 @@ def in_score(row: Row) -> bool:
 
 def measured_serving(row: Row, catalog: Catalog, constants: Mapping[str, float]) -> MeasuredServing:
     """Turn a row into a case of the models. Raises Unpredictable with the reason."""
+    check_needed(row, "serving")
     reader = RowReader(row, catalog)
     chip = chip_record(row, catalog)
     chips = row.required("n_chips")
