@@ -13,6 +13,8 @@ from catalog.reader import Place
 
 DATA = Path(__file__).parent / "data"
 CONFIG = ".config.json"  # ending of a Hugging Face config.json that names an architecture
+OTHER_DOCUMENTS = {"workloads", "workload", "sites"}
+"""Keys of a spec, a plan or a case, which may lie beside the overlays in a folder."""
 
 Problems = list[tuple[str, str]]  # (path, message)
 Blocks = list[tuple[Place, Mapping[str, Any]]]
@@ -30,8 +32,9 @@ def read_data(kind: str) -> Mapping[str, Any]:
 
 
 def read_overlays(overlays: Sequence[Path], problems: Problems) -> Blocks:
-    """Read overlay files and folders; a file `<name>.config.json` becomes the architecture of that name."""
+    """Read overlay files and folders; a file `<name>.config.json` becomes the architecture of that name. Specs, plans and cases in a folder are left out."""
     placed: list[tuple[Place, Mapping[str, Any]]] = []
+    named = set(map(Path, overlays))
     for path in _overlay_files(overlays, problems):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -42,6 +45,9 @@ def read_overlays(overlays: Sequence[Path], problems: Problems) -> Blocks:
         if path.name.endswith(CONFIG):
             entry = {"name": path.name.removesuffix(CONFIG), "config": content}
             placed.append((Place(f"{path}: ", origin, whole=True), {"architectures": [entry]}))
+        elif isinstance(content, Mapping) and OTHER_DOCUMENTS & content.keys():
+            if path in named:  # in a folder it lies beside the overlays
+                problems.append((str(path), Wrong("catalog.no_overlay")))
         elif isinstance(content, Mapping) and "model_type" in content:
             problems.append((str(path), Wrong("catalog.config_as_overlay", end=CONFIG)))
         else:

@@ -29,6 +29,9 @@ from catalog.huggingface_reader import ConfigReader, part_of
 from catalog.huggingface_stacks import idle_experts, shortcut_blocks
 from catalog.quantisation import read_weights
 
+UNKNOWN_CODE = "its code is not known here: each key is taken in its usual meaning"
+"""Part of the note of a record from a config whose model_type is none of FAMILIES."""
+
 
 def from_config(config: object, name: str, stated: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Turn a Hugging Face config.json into an entry of an overlay: figures with the key each comes from.
@@ -64,7 +67,7 @@ def _read(reader: ConfigReader) -> None:
     family = FAMILIES.get(model_type)
     reader.notes.insert(0, f"from a Hugging Face config.json, model_type {model_type or 'not stated'}")
     if family is None:
-        reader.notes.append("its code is not known here: each key is taken in its usual meaning")
+        reader.notes.append(UNKNOWN_CODE)
     if _refuse(reader):
         return  # no further key would make it one that can be read
     blocks = single_blocks(reader) or shortcut_blocks(reader)

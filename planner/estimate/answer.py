@@ -35,7 +35,7 @@ from planner.report.notes import HEADING
 from planner.report.words import cap_words
 from planner.resolve.stack.anchors import anchor_facts
 from planner.resolve.stack.formats import format_facts
-from planner.resolve.stack.own import architecture_fact, unused_run_facts
+from planner.resolve.stack.own import architecture_facts, unused_run_facts
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.serving import BY_PREFIX
 from planner.spec.workloads import Serving, Training
@@ -73,12 +73,12 @@ def _notes(facts: CaseFacts) -> list[Fact]:
     """List what of a case is at odds with known figures, how figures of the user's own were read, and which own runs it does not use."""
     case, catalog = facts.case, facts.ledger.catalog
     name = case.workload.architecture
-    read = architecture_fact(catalog.get("architectures", name), facts.architecture)
+    read = architecture_facts(catalog.get("architectures", name), facts.architecture)
     if isinstance(case.workload, Reinforcement):
         workload: ServingFacts | TrainingFacts = facts.learning
     else:
         workload = facts.job if isinstance(case.workload, Training) else facts.serving
-    found = [*facts.notes, *unused_run_facts(catalog, "workload", workload, facts.sides), *([read] if read else [])]
+    found = [*facts.notes, *unused_run_facts(catalog, "workload", workload, facts.sides), *read]
     if isinstance(workload, ServingFacts):
         found += [*format_facts(workload, name, facts.sides), *anchor_facts(catalog, "workload", workload, facts.sides)]
     return found

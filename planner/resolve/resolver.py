@@ -48,7 +48,7 @@ from planner.resolve.sites import resolve_sites
 from planner.resolve.stack.anchors import anchor_facts
 from planner.resolve.stack.formats import format_facts
 from planner.resolve.stack.kv_tiers import with_kv_tiers
-from planner.resolve.stack.own import architecture_fact, unused_run_facts
+from planner.resolve.stack.own import architecture_facts, unused_run_facts
 from planner.resolve.systems import assume_unmeasured_families, systems_on_offer
 from planner.resolve.workloads import resolve_workloads
 from planner.spec.model import PlanSpec, SolverOptions, parse_spec
@@ -233,8 +233,8 @@ def _note_own_figures(
     """Say which own runs a workload does not use, and how architectures of the user's own were read."""
     for workload in workloads:
         record = context.catalog.get("architectures", workload.spec.architecture)
-        read = architecture_fact(record, workload.architecture)
-        for fact in (*unused_run_facts(context.catalog, workload.path, workload, systems), *([read] if read else [])):
+        read = architecture_facts(record, workload.architecture)
+        for fact in (*unused_run_facts(context.catalog, workload.path, workload, systems), *read):
             context.add_fact(fact)
         if isinstance(workload, ServingFacts):
             published = anchor_facts(context.catalog, workload.path, workload, systems)

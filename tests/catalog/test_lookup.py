@@ -334,3 +334,13 @@ def test_a_malformed_overlay_is_told_with_its_place(tmp_path, content, words):
     (tmp_path / "a.json").write_text(json.dumps(content))
     with pytest.raises(CatalogError, match=words):
         Catalog.load([tmp_path])
+
+
+def test_specs_and_plans_in_a_folder_of_overlays_are_left_out(tmp_path):
+    chip = {"name": "own chip", "figures": {"tdp_w": {"value": 700, "unit": "W"}}}
+    (tmp_path / "own.json").write_text(json.dumps({"chips": [chip]}))
+    for name, document in (("spec", {"name": "s", "workloads": [], "sites": []}), ("case", {"workload": {}})):
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    assert Catalog.load([tmp_path]).has("chips", "own chip")
+    with pytest.raises(CatalogError, match=r"spec\.json.*is a spec, a plan or a case, and no overlay"):
+        Catalog.load([tmp_path / "own.json", tmp_path / "spec.json"])

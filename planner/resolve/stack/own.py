@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import product
 
+from catalog.huggingface import UNKNOWN_CODE
 from catalog.lookup import Catalog
 from catalog.records import Record
 from models.formats import element_bytes, kind_of
@@ -53,9 +54,12 @@ def echo(record: Record, shape: Architecture) -> Message:
     )  # fmt: skip
 
 
-def architecture_fact(record: Record, shape: Architecture) -> Fact | None:
-    """Say how an architecture of the user's own was read, from a config or figure by figure; None for one of the catalog."""
+def architecture_facts(record: Record, shape: Architecture) -> Iterator[Fact]:
+    """Say how an architecture of the user's own was read, from a config or figure by figure; nothing of one of the catalog."""
     figure = record.get("layers")
     if figure is None or figure.kind != OWN:
-        return None
-    return Fact(f"architectures/{record.name}", echo(record, shape))
+        return
+    path = f"architectures/{record.name}"
+    yield Fact(path, echo(record, shape))
+    if UNKNOWN_CODE in record.words("note"):
+        yield Fact(path, Message.of("own.unknown_code", name=record.name, kind=record.words("family") or "?"))
