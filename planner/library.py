@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from planner.studies.measure import Measure
     from planner.ways_in.benchmarks import Benchmark
     from planner.ways_in.draft import Sources
+    from planner.ways_out.formats import Export
 
 Source = str | Path | Mapping[str, Any]
 PlanSource = str | Path | Mapping[str, Any] | Plan
@@ -166,6 +167,22 @@ def measure(
     return measure(_plan(plan), overlays=overlays, budget=budget, scenarios=scenarios, seed=seed)
 
 
+def export(
+    plan: PlanSource, folder: str | Path, *, to: str | Sequence[str], overlays: Sequence[Path] = (), overwrite: bool = False
+) -> Export:  # fmt: skip
+    """Write a plan into `folder` as files of other tools, and return them with what they leave out; `to`: formats, or "all".
+
+    Raises SpecError for an unknown format, a plan without an answer, and other files that stand there without `overwrite`; OSError.
+    """
+    from planner.ways_out.files import write_files
+    from planner.ways_out.formats import export
+
+    names = to.split(",") if isinstance(to, str) else to
+    found = export(_plan(plan), [name.strip() for name in names], overlays)
+    write_files(Path(folder), found.files, overwrite)
+    return found
+
+
 def init(*, overlays: Sequence[Path] = (), **given: Any) -> dict[str, Any]:
     """Draft a spec from what a person has, named as the fields of `Given`; guesses stand under `assumptions`.
 
@@ -277,6 +294,15 @@ def _benchmark(path: Path, further: Mapping[str, str], catalog: Catalog) -> Benc
     return benchmark_of([filled(each, further) for each in cells], catalog)
 
 
+def _named_by(file: Path) -> str:
+    """Name a model by its file, such as NAME.config.json, else by the folder; of a cache of the hub by the folder of the model."""
+    if stem := file.stem.removesuffix("config").rstrip("._-"):
+        return stem
+    folder = file.absolute().parent
+    cached = folder.parent.parent.name if folder.parent.name == "snapshots" else ""
+    return cached.rpartition("--")[2] or folder.name
+
+
 def _config(given: Given, launched: str, catalog: Any, notes: list[Fact]) -> tuple[str, dict[str, Any]] | None:
     """Return (name, config) of the model: of the file, of a folder that is served, or of the hub; None for one that the catalog has."""
     from planner.facts import Fact
@@ -290,8 +316,7 @@ def _config(given: Given, launched: str, catalog: Any, notes: list[Fact]) -> tup
     if given.config or (model and not model.startswith(PREFIX) and file.is_file()):
         config = read_document(file.read_bytes())
         stated = str(config.get("_name_or_path") or "").rstrip("/").rpartition("/")[2]
-        stem = file.stem.removesuffix("config").rstrip("._-") or file.absolute().parent.name
-        return name or stated or stem, config
+        return name or stated or _named_by(file), config
     if not model or known_architecture(model, catalog)[0]:
         return None
     config, place = hub_config(model)

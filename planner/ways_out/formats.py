@@ -45,6 +45,16 @@ FORMATS: Mapping[str, Format] = {
 }
 """Name of a format -> how it is written; its files lie in a folder of the name."""
 ALL = "all"
+KUBERNETES = ("lws", "llm-d", "kserve", "keda")
+MEANT: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("kubernetes", "k8s", "helm", "yaml", "manifests"), KUBERNETES),
+    **dict.fromkeys(("leaderworkerset", "leader-worker-set"), ("lws",)),
+    **dict.fromkeys(("hpa", "autoscaling"), ("keda",)),
+    **dict.fromkeys(("docker", "commands", "launch"), (VLLM, SGLANG)),
+    **dict.fromkeys(("training", "torchrun", "sbatch"), ("megatron", "torchtitan", "slurm")),
+    **dict.fromkeys(("csv", "excel", "xlsx", "bom"), ("bill",)),
+}
+"""What a person may call a format -> the formats that are meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +65,19 @@ class Export:
     left: tuple[Issue, ...]
 
 
+def _unknown(name: str, known: str) -> str:
+    """Say that there is no such format, and which are meant where the name is one of `MEANT`."""
+    if meant := MEANT.get(name.lower()):
+        return Message.of("ways_out.formats_meant", given=name, meant=", ".join(meant)).text()
+    return Message.of("ways_out.unknown_format", given=name, close=close_matches(name, FORMATS), known=known).text()
+
+
 def export(plan: Plan, names: Sequence[str], overlays: Sequence[Path] = ()) -> Export:
     """Write a plan in some formats. Raises SpecError for an unknown format, a plan without an answer, and a catalog that lacks what it names."""
     chosen = list(FORMATS) if ALL in names else list(dict.fromkeys(names))
     if unknown := [name for name in chosen if name not in FORMATS]:
         known = ", ".join((*FORMATS, ALL))
-        raise SpecError(
-            Issue(
-                "--to",
-                Message.of(
-                    "ways_out.unknown_format", given=name, close=close_matches(name, FORMATS), known=known
-                ).text(),
-            )
-            for name in unknown
-        )
+        raise SpecError(Issue("--to", _unknown(name, known)) for name in unknown)
     found = deployed(plan, overlays)
     files = [replace(file, path=f"{name}/{file.path}") for name in chosen for file in FORMATS[name].write(found)]
     left = [replace(issue, path=f"{name}: {issue.path}") for name in chosen for issue in FORMATS[name].left(found)]

@@ -148,3 +148,16 @@ def test_init_drafts_the_spec_of_the_command(capsys):
     assert drafted == json.loads(capsys.readouterr().out) and drafted["assumptions"]
     with pytest.raises(SpecError, match="--vllm"):
         planner.init()
+
+
+def test_export_writes_what_the_command_writes(small_plan, stored, tmp_path, capsys):
+    main(["export", str(stored), str(tmp_path / "command"), "--to", "vllm,bill", "--quiet"])
+    for plan, to in ((stored, "vllm, bill"), (small_plan, ["vllm", "bill"])):
+        found = planner.export(plan, tmp_path / "library", to=to)
+        assert {file.path: (tmp_path / "library" / file.path).read_text() for file in found.files} == {
+            path.relative_to(tmp_path / "command").as_posix(): path.read_text()
+            for path in (tmp_path / "command").rglob("*")
+            if path.is_file()
+        }
+    with pytest.raises(SpecError, match="no format"):
+        planner.export(stored, tmp_path / "library", to="kubernetes")

@@ -46,3 +46,10 @@ def test_wrong_arguments_are_named(flopwatt, stored, tmp_path):
     assert flopwatt("export", stored, tmp_path / "out").code == USAGE
     assert flopwatt("export", tmp_path / "none.json", tmp_path / "out", "--to", "vllm").code == USAGE
     assert not (tmp_path / "out").exists()
+
+
+def test_names_that_mean_several_formats_are_explained(flopwatt, stored, tmp_path):
+    found = flopwatt("export", stored, tmp_path / "out", "--to", "Kubernetes,excel")
+    assert found.code == INVALID
+    assert '"Kubernetes" is no format of its own; name one or more of lws, llm-d, kserve, keda' in found.err
+    assert '"excel" is no format of its own; name one or more of bill' in found.err
