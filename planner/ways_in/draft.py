@@ -18,6 +18,7 @@ from planner.ways_in.formats import format_in_name
 from planner.ways_in.hub import PREFIX
 from planner.ways_in.launch import Launch
 from planner.ways_in.named import known_architecture
+from planner.ways_in.rents import is_cloud_instance, usual_rent
 from planner.ways_in.traces import HistogramBand, Trace
 
 REGION = "us-virginia"
@@ -30,6 +31,7 @@ PEAK_HOUR = 14  # local time
 INPUT, OUTPUT = 1000, 300  # tokens
 TTFT, TPOT = "2 s", "50 ms"
 AGE = "2 years"
+UNTIL, NOTICE = "1 year", "30 d"
 INTERRUPTED = "12 h"
 WIDE = "bf16"  # format of checkpoints whose config names none
 MOST_CV = 3.0  # coefficient of variation that a spec takes
@@ -108,7 +110,7 @@ def drafted(sources: Sources, catalog: Catalog) -> tuple[dict[str, Any], tuple[F
     elif sources.log is not None and sources.log.engine in ("vllm", "sglang", "tensorrt_llm"):
         workload["engine"] = sources.log.engine
     _formats(draft, workload, sources, catalog)
-    _fleet(draft, sources, region)
+    _fleet(draft, sources, region, catalog)
     draft.document["name"] = (
         f"{workload['architecture']} in {', '.join(site['region'] for site in draft.document['sites'])}"
     )
@@ -271,8 +273,8 @@ def _band(band: HistogramBand) -> dict[str, int | float]:
     }
 
 
-def _fleet(draft: _Draft, sources: Sources, region: str) -> None:
-    """State sites, systems that exist with a guess at their age, and offers."""
+def _fleet(draft: _Draft, sources: Sources, region: str, catalog: Catalog) -> None:
+    """State sites, systems that exist with a guess at their age, instances with guesses at their contracts, and offers."""
     fleet = sources.fleet
     if fleet is None:
         measured = sources.log.systems if sources.log else ()
@@ -293,7 +295,9 @@ def _fleet(draft: _Draft, sources: Sources, region: str) -> None:
     owned = [
         {"system": system, "region": place or region, "count": count, "age": AGE}
         for (system, place), count in fleet.counts.items()
+        if not is_cloud_instance(system)
     ]
+    _rented(draft, fleet, region, catalog)
     if owned:
         draft.document["owned"] = owned
         for i in range(len(owned)):
@@ -305,3 +309,20 @@ def _fleet(draft: _Draft, sources: Sources, region: str) -> None:
         for i, row in enumerate(fleet.offers):
             if row["how"] == "spot":
                 draft.guess(f"offers[{i}].interruption_interval", "ways_in.guess_interruptions")
+
+
+def _rented(draft: _Draft, fleet: Fleet, region: str, catalog: Catalog) -> None:
+    """State the instances of clouds as rented, with guesses at price, end, notice and fee of their contracts."""
+    rows: list[dict[str, Any]] = []
+    for (system, place), count in fleet.counts.items():
+        if not is_cloud_instance(system):
+            continue
+        path, known = f"rented[{len(rows)}]", fleet.rents.get((system, place))
+        rent = f"{known:g} USD/h" if known else usual_rent(system, place or region, catalog)
+        terms = {"price": rent, "until": UNTIL, "notice": NOTICE, "exit_fee": 0}
+        rows.append({"system": system, "region": place or region, "count": count, **terms})
+        for key in terms:
+            if key != "price" or not known:
+                draft.guess(f"{path}.{key}", f"ways_in.guess_rented_{key}")
+    if rows:
+        draft.document["rented"] = rows

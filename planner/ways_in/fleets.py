@@ -39,16 +39,25 @@ COLUMNS = {
 }
 """Part of a row of an inventory -> names of its column, in small letters."""
 
+SERVERS = ("nodes", "num_nodes", "servers")
+"""Names of a column of counts that mean servers; others mean chips, in an inventory that names chips and no number of them in a server."""
+MOST_RENT = 1e6  # USD per instance hour; larger ones are errors of typing
+CHIPS_EACH = 8  # of a server, where an inventory does not say
+
 _GRES = re.compile(r"gpu(?::([^:,()]+))?:(\d+)(?:\([^)]*\))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Systems that exist, by (system, region), and offers of the file as rows of a spec; the region is empty where the file states none."""
+    """Systems that exist, by (system, region), and offers of the file as rows of a spec; the region is empty where the file states none.
+
+    `rents`: prices of systems that exist [USD/h], where the file states them.
+    """
 
     counts: Mapping[tuple[str, str], int]
     offers: Sequence[Mapping[str, Any]] = ()
     notes: tuple[Fact, ...] = ()
+    rents: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -58,8 +67,10 @@ class _Reading:
     catalog: Catalog
     problems: FileProblems
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    rents: dict[tuple[str, str], float] = field(default_factory=dict)
     without: int = 0
     eight_each: bool = False
+    chips_left: Counter[str] = field(default_factory=Counter)  # that fill no server, by chip
 
     def system(self, line: int, instance: str, product: str, chips: int) -> str:
         """Find a system by its instance type, else by chips and their count; empty, with the problem named, if there is none."""
@@ -72,6 +83,14 @@ class _Reading:
         if not (found := system_with(chip, chips, self.catalog)):
             self.problems.add(line, "ways_in.no_system_of", count=chips, chip=chip)
         return found
+
+    def servers(self, line: int, product: str, chips: int, region: str) -> None:
+        """Count the servers that some chips fill; a remainder is left out and told, unless a smaller system has just as many."""
+        each = CHIPS_EACH if chips >= CHIPS_EACH else chips
+        if system := self.system(line, "", product, each):
+            self.counts[system, region] += chips // each
+            if left := chips % each:
+                self.chips_left[chip_called(product, self.catalog)] += left
 
     def region(self, name: str) -> str:
         return region_called(name, self.catalog) if name else ""
@@ -102,7 +121,9 @@ def read_fleet(path: Path, catalog: Catalog) -> Fleet:
         notes.append(Fact(path.name, Message.of("ways_in.nodes_without", count=reading.without)))
     if reading.eight_each:
         notes.append(Fact(path.name, Message.of("ways_in.eight_each")))
-    return Fleet(dict(reading.counts), offers, tuple(notes))
+    for chip, left in reading.chips_left.items():
+        notes.append(Fact(path.name, Message.of("ways_in.chips_left", count=left, chip=chip, each=CHIPS_EACH)))
+    return Fleet(dict(reading.counts), offers, tuple(notes), reading.rents)
 
 
 def _json(text: str, reading: _Reading) -> str:
@@ -206,6 +227,8 @@ def _inventory(text: str, reading: _Reading) -> tuple[str, list[dict[str, Any]]]
         raise reading.problems.refuse("ways_in.not_text", error=str(error)) from None
     header = [name.strip().lower() for name in rows[0]] if rows else []
     at = {what: next((header.index(name) for name in names if name in header), None) for what, names in COLUMNS.items()}
+    if at["count"] is None and at["price"] is None:  # a number of chips, and nothing else to multiply it by
+        at |= {"count": at["chips"], "chips": None}
     if (at["system"] is None and at["chip"] is None) or (at["count"] is None and at["price"] is None):
         raise reading.problems.refuse("ways_in.no_fleet")
     prices: dict[tuple[str, str, str], float] = {}
@@ -224,17 +247,35 @@ def _inventory(text: str, reading: _Reading) -> tuple[str, list[dict[str, Any]]]
         if at["count"] is None:
             _price_row(line, cell, chips, at, reading, prices)
             continue
-        count = _whole(cell["count"])
-        reading.eight_each |= not cell["chips"] and not cell["system"]
+        count, named = _whole(cell["count"]), bool(cell["chips"] or cell["system"])
+        region = reading.region(cell["region"])
         if count is None:
             reading.problems.add(line, "ways_in.expected_count", at["count"] + 1, name=header[at["count"]])
+        elif not named and header[at["count"]] not in SERVERS:
+            reading.servers(line, cell["chip"], count, region)
         elif system := reading.system(line, cell["system"], cell["chip"], chips):
-            reading.counts[system, reading.region(cell["region"])] += count
+            reading.eight_each |= not named
+            reading.counts[system, region] += count
+            _rent(line, cell["price"], at["price"], (system, region), reading)
     offers = [
         {"system": system, "how": how, "price": f"{price:g} USD/h", **({"regions": [region]} if region else {})}
         for (system, how, region), price in sorted(prices.items())
     ]
     return ("prices of instances" if offers else "inventory"), offers
+
+
+def _rent(line: int, text: str, column: int | None, key: tuple[str, str], reading: _Reading) -> None:
+    """Keep the price of a system that exists, where a row states one."""
+    if not text or column is None:
+        return
+    try:
+        price = float(text)
+    except ValueError:
+        price = -1.0
+    if 0.0 < price < MOST_RENT:
+        reading.rents[key] = price
+    else:
+        reading.problems.add(line, "ways_in.expected_price", column + 1)
 
 
 def _price_row(
@@ -260,7 +301,7 @@ def _price_row(
             price = float(cell[what])
         except ValueError:
             price = -1.0
-        if not 0.0 < price < 1e6:
+        if not 0.0 < price < MOST_RENT:
             reading.problems.add(line, "ways_in.expected_price", (at[what] or 0) + 1)
             continue
         key = (system, how, reading.region(cell["region"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from statistics import median
 
 import pytest
 
@@ -149,7 +150,7 @@ def test_cells_fill_what_a_benchmark_does_not_write(files, capsys, monkeypatch):
 def test_users_are_where_the_fleet_is_and_a_config_has_the_name_of_its_file(files, capsys, monkeypatch):
     monkeypatch.chdir(files)
     (files / "own-7b.config.json").write_text(json.dumps(CONFIG))
-    (files / "nodes.csv").write_text("gpu,count,region\nH100,2,eu-central-1\n")
+    (files / "nodes.csv").write_text("gpu,nodes,region\nH100,2,eu-central-1\n")
     document, _ = init(capsys, "--config", "own-7b.config.json", "--fleet", "nodes.csv")
     assert document["workloads"][0]["origins"][0]["region"] == document["sites"][0]["region"] == "de-frankfurt"
     assert document["workloads"][0]["architecture"] == "own-7b"
@@ -275,3 +276,54 @@ def test_a_launch_without_a_flag_serves_the_checkpoint_as_it_is(files, capsys, m
     document, _ = init(capsys, "--vllm", "vllm serve Qwen/Qwen3-8B --quantization fp8", "--log", "bench.json")
     assert document["workloads"][0]["precision"] == ["fp8"], "the flag says more than the checkpoint"
     assert "workloads[0].precision" not in document["assumptions"]
+
+
+def test_instances_of_clouds_are_rented_with_guesses_at_their_contract(files, capsys, monkeypatch):
+    """Of AWS p5.48xlarge the catalog has 55.04 USD/h in Virginia; of GCP a3-highgpu-4g none, so that the median per H100 counts, times 4."""
+    monkeypatch.chdir(files)
+    labels = {"topology.kubernetes.io/region": "us-east-1", "node.kubernetes.io/instance-type": "p5.48xlarge"}
+    node = {"metadata": {"labels": labels}, "status": {"capacity": {"nvidia.com/gpu": "8"}}}
+    (files / "nodes.json").write_text(json.dumps({"kind": "List", "items": [node, node]}))
+    document, echoed = init(capsys, "--fleet", "nodes.json", "--rate", 5)
+    assert "owned" not in document and document["sites"][0]["systems"] == ["AWS p5.48xlarge"]
+    (row,) = document["rented"]
+    assert (row["system"], row["region"], row["count"], row["price"]) == (
+        "AWS p5.48xlarge", "us-virginia", 2, "55.04 USD/h",
+    )  # fmt: skip
+    guessed = {f"rented[0].{key}" for key in ("price", "until", "notice", "exit_fee")}
+    assert guessed <= set(document["assumptions"]) and "rented[0].until: guess: end of the contract" in echoed
+    (files / "own.csv").write_text(
+        "instance_type,count,region,price\na3-highgpu-4g,3,us-east4,\np5.48xlarge,1,us-east-1,31.2\nDGX H100,1,us-east-1,\n"
+    )
+    document, _ = init(capsys, "--fleet", "own.csv")
+    first, second = document["rented"]
+    catalog = Catalog.load()
+    of_chip = {
+        each.name: each.value("chips")
+        for each in catalog.records("systems")
+        if each.words("chip") == "H100 SXM5 80GB" and each.get("chips")
+    }
+    each = [
+        offer.value("price") * 3600 / of_chip[offer.words("system")]
+        for offer in catalog.records("offers")
+        if offer.words("how") == "on_demand" and offer.words("system") in of_chip
+    ]
+    assert float(first["price"].removesuffix(" USD/h")) == pytest.approx(4 * median(each), rel=1e-3)
+    assert second["price"] == "31.2 USD/h" and "rented[1].price" not in document["assumptions"]
+    assert [row["system"] for row in document["owned"]] == ["DGX H100"]
+
+
+def test_a_config_of_the_cache_has_the_name_of_its_model(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    document, _ = init(capsys, "--config", "hub/models--org--own/snapshots/ab/config.json")
+    assert document["workloads"][0]["architecture"] == "own"
+
+
+def test_a_config_of_unknown_code_is_told(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    for kind, told in (("llama", False), ("acme_dense", True)):
+        (files / f"{kind}.config.json").write_text(json.dumps({**CONFIG, "model_type": kind, "hidden_act": "silu"}))
+        document, _ = init(capsys, "--config", f"{kind}.config.json")
+        notes = {fact.message.code: fact.message.arguments for fact in checked(document)[1]}
+        assert ("own.unknown_code" in notes) is told
+    assert notes["own.unknown_code"]["kind"] == "acme_dense"

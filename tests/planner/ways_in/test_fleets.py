@@ -110,8 +110,33 @@ def test_every_name_of_the_tables_is_one_of_the_catalog():
     assert system_called("Standard_ND96isr_H100_v5", catalog) == "Azure ND96isr_H100_v5"
 
 
-def test_counts_without_gpus_per_server_are_said_to_be_servers_of_eight(tmp_path):
-    told = [fact.message.code for fact in read(tmp_path, "gpu,count,region\nH100,64,us-east-1\n").notes]
-    assert "ways_in.eight_each" in told
+def codes(fleet):
+    return [fact.message.code for fact in fleet.notes]
+
+
+def test_counts_of_servers_without_gpus_are_said_to_be_servers_of_eight(tmp_path):
+    found = read(tmp_path, "gpu,nodes,region\nH100,64,us-east-1\n")
+    assert found.counts == {("DGX H100", "us-virginia"): 64} and "ways_in.eight_each" in codes(found)
     stated = read(tmp_path, "gpu,gpus,count,region\nH100,8,8,us-east-1\n")
-    assert "ways_in.eight_each" not in [fact.message.code for fact in stated.notes]
+    assert stated.counts == {("DGX H100", "us-virginia"): 8} and "ways_in.eight_each" not in codes(stated)
+
+
+@pytest.mark.parametrize("header", ["gpu,count,region", "gpu,gpus,region", "accelerator,quantity,location"])
+def test_counts_of_chips_become_servers_and_the_remainder_is_told(tmp_path, header):
+    whole = read(tmp_path, f"{header}\nH100,64,us-east-1\n")
+    assert whole.counts == {("DGX H100", "us-virginia"): 8} and codes(whole) == ["ways_in.fleet_read"]
+    found = read(tmp_path, f"{header}\nH100,70,us-east-1\nH100,13,us-east-1\nL40S,1,us-east-1\n")
+    assert found.counts[("DGX H100", "us-virginia")] == 8 + 1
+    (left,) = [fact.message for fact in found.notes if fact.message.code == "ways_in.chips_left"]
+    assert (left.arguments["count"], left.arguments["chip"]) == (6 + 5, "H100 SXM5 80GB")
+    with pytest.raises(SpecError, match="no system with 3 x H100"):
+        read(tmp_path, f"{header}\nH100,3,us-east-1\n")
+
+
+def test_prices_beside_counts_are_those_of_what_exists(tmp_path):
+    text = "instance_type,count,region,price\np5.48xlarge,4,us-east-1,31.2\na3-highgpu-8g,2,us-east4,\n"
+    found = read(tmp_path, text)
+    assert found.counts == {("AWS p5.48xlarge", "us-virginia"): 4, ("GCP a3-highgpu-8g", "us-virginia"): 2}
+    assert found.rents == {("AWS p5.48xlarge", "us-virginia"): 31.2} and not found.offers
+    with pytest.raises(SpecError, match="line 2, column 4: expected a price per instance hour above 0"):
+        read(tmp_path, text.replace("31.2", "0"))
