@@ -203,7 +203,14 @@ def draft_of(given: Given, overlays: Sequence[Path]) -> tuple[dict[str, Any], tu
     catalog = _catalog(overlays)
     sources, notes = _sources(given, catalog)
     document, read = drafted(sources, catalog)
-    checked(document, overlays=overlays)
+    try:
+        checked(document, overlays=overlays)
+    except SpecError as error:  # a config is known by its file, not by its place in the draft
+        file = given.config or given.model or ""
+        raise SpecError(
+            Issue(each.path.replace("catalog.architectures[0].config", file, 1) if file else each.path, each.message)
+            for each in error.problems
+        ) from None
     return document, (*notes, *read)
 
 

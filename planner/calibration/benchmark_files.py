@@ -97,15 +97,31 @@ def _objects(path: Path) -> list[Any]:
 
 
 def _json(path: Path) -> Any:
-    """Parse one JSON value, or one per line. Raises SpecError for other text."""
+    """Parse one JSON value, or one per line. Raises SpecError for other text, with line and column in the file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError:
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        found, wrong = _json_lines(text)
+        if not wrong:
+            return found
+        reason = wrong if found else str(error)  # one value, which a file of lines would begin with
     except (ValueError, RecursionError) as error:
-        raise SpecError([Issue(str(path), Message.of("calibration.not_json", error=str(error)).text())]) from None
+        reason = str(error)
+    raise SpecError([Issue(str(path), Message.of("calibration.not_json", error=reason).text())])
+
+
+def _json_lines(text: str) -> tuple[list[Any], str]:
+    """Parse a value per line as far as that goes; return the values, and the first fault with its line and column, empty without one."""
+    found: list[Any] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            found += [json.loads(line)] if line.strip() else []
+        except json.JSONDecodeError as error:
+            return found, f"{error.msg}: line {number} column {error.colno}"
+        except (ValueError, RecursionError) as error:
+            return found, f"{error}: line {number}"
+    return found, ""
 
 
 def _yaml(path: Path) -> Any:

@@ -327,3 +327,22 @@ def test_a_config_of_unknown_code_is_told(files, capsys, monkeypatch):
         notes = {fact.message.code: fact.message.arguments for fact in checked(document)[1]}
         assert ("own.unknown_code" in notes) is told
     assert notes["own.unknown_code"]["kind"] == "acme_dense"
+
+
+def test_faults_of_a_config_name_its_file(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "own.config.json").write_text(json.dumps({**CONFIG, "hidden_size": "big"}))
+    assert main(["init", "--config", "own.config.json"]) == INVALID
+    assert "own.config.json.hidden_size: expected a whole number" in capsys.readouterr().err
+
+
+def test_faults_of_a_benchmark_name_line_and_column(files, capsys, monkeypatch):
+    """Of one value over several lines as of a value per line; the fault stands in the last line each time."""
+    monkeypatch.chdir(files)
+    for text, place in (
+        ('{"mean_ttft_ms": 3,\n "x": }', "line 2 column 7"),
+        ('{"a": 1}\n\n{"b": }', "line 3 column 7"),
+    ):
+        (files / "run.json").write_text(text)
+        assert main(["init", "--log", "run.json"]) == INVALID
+        assert place in capsys.readouterr().err
