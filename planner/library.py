@@ -312,10 +312,11 @@ def _named_by(file: Path) -> str:
 
 def _config(given: Given, launched: str, catalog: Any, notes: list[Fact]) -> tuple[str, dict[str, Any]] | None:
     """Return (name, config) of the model: of the file, of a folder that is served, or of the hub; None for one that the catalog has."""
+    from planner.errors import SpecError
     from planner.facts import Fact
     from planner.spec.document import read_document
     from planner.ways_in.hub import PREFIX, hub_config
-    from planner.ways_in.named import known_architecture
+    from planner.ways_in.named import known_architecture, near_architecture
 
     model = given.model or launched
     name = model.removeprefix(PREFIX).rstrip("/").rpartition("/")[2]
@@ -326,6 +327,11 @@ def _config(given: Given, launched: str, catalog: Any, notes: list[Fact]) -> tup
         return name or stated or _named_by(file), config
     if not model or known_architecture(model, catalog)[0]:
         return None
-    config, place = hub_config(model)
+    try:
+        config, place = hub_config(model)
+    except SpecError:
+        if near_architecture(model, catalog):  # stands for the model, as a guess
+            return None
+        raise
     notes.append(Fact("--model", Message.of("ways_in.model_read", model=model, place=place)))
     return name, config

@@ -17,7 +17,7 @@ from planner.ways_in.fleets import Fleet
 from planner.ways_in.formats import format_in_name
 from planner.ways_in.hub import PREFIX
 from planner.ways_in.launch import Launch
-from planner.ways_in.named import known_architecture
+from planner.ways_in.named import known_architecture, near_architecture
 from planner.ways_in.rents import is_cloud_instance, usual_rent
 from planner.ways_in.traces import HistogramBand, Trace
 
@@ -141,6 +141,8 @@ def _architecture(draft: _Draft, workload: dict[str, Any], sources: Sources, cat
         draft.guess("workloads[0].architecture", "ways_in.guess_architecture")
         return
     workload["architecture"], is_stand_in = known_architecture(model, catalog)
+    if not workload["architecture"]:  # neither the hub nor its cache had the config
+        workload["architecture"], is_stand_in = near_architecture(model, catalog), True
     if is_stand_in:
         draft.guess("workloads[0].architecture", "ways_in.stands_for", model=model, record=workload["architecture"])
         return

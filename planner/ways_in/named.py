@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,11 @@ from planner.ways_in.hub import PREFIX, hub_config
 
 KEYS = ("architecture", "reward", "critic")
 """Keys of specs and of cases that hold the name of an architecture."""
+COPIES = frozenset((
+    "instruct", "chat", "it", "base", "hf", "thinking", "fp8", "fp4", "nvfp4", "mxfp4", "awq", "gptq", "int4", "int8", "bf16", "w4a16", "w8a8",
+    "dynamic", "quantized",
+))  # fmt: skip
+"""Last words of a model's name that leave the shape of its network as it is, in small letters."""
 
 
 def known_architecture(model: str, catalog: Catalog) -> tuple[str, bool]:
@@ -34,6 +40,20 @@ def known_architecture(model: str, catalog: Catalog) -> tuple[str, bool]:
     record = catalog.get("architectures", name)
     publisher = record.words("hf_id").rpartition("/")[0]
     return record.name, org.casefold() != publisher.casefold()
+
+
+def near_architecture(model: str, catalog: Catalog) -> str:
+    """Return the record of the network that a model is a tuned or narrowed copy of, by its name without words such as Instruct or FP8; empty if none is.
+
+    >>> [near_architecture(model, Catalog.load()) for model in ("Qwen/Qwen3-32B-FP8", "a/Llama-3.1-8B-Instruct-AWQ", "a/b-Instruct")]
+    ['Qwen3-32B', 'Meta-Llama-3.1-8B', '']
+    """
+    name = model.removeprefix(PREFIX).rstrip("/").rpartition("/")[2]
+    while (cut := re.search(r"[-_.]([A-Za-z0-9]+)$", name)) and cut[1].lower() in COPIES:
+        name = name[: cut.start()]
+        if catalog.has("architectures", name):
+            return catalog.get("architectures", name).name
+    return ""
 
 
 def with_hub_models(

@@ -346,3 +346,15 @@ def test_faults_of_a_benchmark_name_line_and_column(files, capsys, monkeypatch):
         (files / "run.json").write_text(text)
         assert main(["init", "--log", "run.json"]) == INVALID
         assert place in capsys.readouterr().err
+
+
+def test_a_tuned_or_narrowed_copy_out_of_reach_is_planned_as_its_network(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    monkeypatch.setenv("HF_HUB_CACHE", str(files / "hub"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    document, _ = init(capsys, "--vllm", "vllm serve RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic")
+    (workload,) = document["workloads"]
+    assert (workload["architecture"], workload["precision"]) == ("Meta-Llama-3.1-8B", ["fp8"])
+    assert "stands for RedHatAI" in document["assumptions"]["workloads[0].architecture"]
+    assert main(["init", "--model", "hf:org/Unheard-7B-Instruct"]) == INVALID
+    assert "is not in the cache" in capsys.readouterr().err
