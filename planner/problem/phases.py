@@ -221,8 +221,9 @@ def supply_path(offer: OfferFacts) -> str:
 
 
 def supply_name(offer: OfferFacts) -> str:
-    """Name the limit on the supply of an offer."""
-    return Message.of("limit.supply", system=offer.system, how=Message.of(f"how.{offer.how}").text()).text()
+    """Name the limit on the supply of an offer, or on the count of an entry of systems that are owned or rented already."""
+    how = "owned" if offer.owned is not None else "rented" if offer.rented is not None else offer.how
+    return Message.of("limit.supply", system=offer.system, how=Message.of(f"how.{how}").text()).text()
 
 
 def supplies(problem: ResolvedSpec) -> list[Supply]:

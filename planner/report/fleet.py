@@ -216,7 +216,8 @@ def _return(plan: Plan, row: Rented) -> str:
         parts.append(Message.of("rented.give_back", kept=f"{back['count']:,}", count=count, **saved))
     if row["kept"]:
         code = "rented.kept" if until <= end else "rented.kept_to_horizon"
-        parts.append(Message.of(code, kept=f"{row['kept']:,}", count=count, day=until))
+        said_until = {} if until <= end else {"until": until}
+        parts.append(Message.of(code, kept=f"{row['kept']:,}", count=count, day=min(until, end), **said_until))
     for more in row["extended"]:
         code = "rented.extend" if more["day"] < end else "rented.extend_to_horizon"
         paid = {"day": more["day"], "amount": amount(more["costs"]), "unit": unit}

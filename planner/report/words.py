@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from catalog.units import HOUR_S, KILO
+from catalog.units import HOUR_S, KILO, show
 from planner.messages import Message, enumerated, named, say
 from planner.plan import Plan
 
@@ -104,13 +104,17 @@ def unsigned_zero(text: str) -> str:
 
 
 def figure_words(value: float | str, unit: str) -> str:
-    """Write a figure with its unit; a price of power and time per kW and month.
+    """Write a figure with its unit; a price of power and time per kW and month, a time in its usual unit.
 
     >>> figure_words(0.04, "1"), figure_words(113500.0, "USD"), figure_words(8.269e-08, "USD/W s"), figure_words("2 MW", "W")
     ('0.04', '113,500 USD', '217.3 USD/kW-month', '2 MW')
+    >>> figure_words(5_097_600.0, "s")
+    '59 d'
     """
     if not isinstance(value, float):
         return str(value).removesuffix(" 1")
+    if unit == "s":
+        return show(value, unit)
     if unit.endswith("/W s"):
         return f"{value * KILO * MONTH_S:,.4g} {unit.removesuffix('/W s')}/kW-month"
     number = f"{value:,.0f}" if abs(value) >= KILO else f"{value:.4g}"

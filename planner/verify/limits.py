@@ -107,7 +107,8 @@ def _supplies(plan: CheckedPlan, offer: OfferFacts) -> Iterator[LimitValue]:
     """Yield the supply of an offer, in all and by phase."""
     if offer.stated_at:  # counts against the supply of the offer without tiers
         return
-    name = Message.of("limit.supply", system=offer.system, how=Message.of(f"how.{offer.how}").text()).text()
+    way = "rented" if offer.rented is not None else "owned" if offer.owned is not None else offer.how
+    name = Message.of("limit.supply", system=offer.system, how=Message.of(f"how.{way}").text()).text()
     if math.isfinite(offer.supply):
         held = [counts for key, counts in plan.running.items() if plan.fleet_options[key].offer.order == offer.path]
         is_held_already = offer.owned is not None or offer.rented is not None

@@ -85,15 +85,21 @@ def test_what_no_load_needs_goes_back_after_the_notice():
     assert set(plan["costs"]) - {"early exit", "rent"} == {key for key, paid in plan["costs"].items() if not paid}
     page = " ".join(one_page(plan).split())
     assert f"give back 3 of 4 from 2027-03-01: saves {row['given_back'][0]['saves']:,.0f} USD" in page
-    assert "keep 1 of 4 beyond 2027-10-01, to the end of the horizon, for" in page and "rented already" in page
+    assert (
+        "keep 1 of 4 beyond 2027-10-01, to the end of the horizon, 2028-01-01, for" in page and "rented already" in page
+    )
 
 
 def test_nothing_goes_back_where_the_fee_is_the_rest_of_the_rent():
     plan = solved({"exit_fee": 1.0})
     (row,) = plan["rented"]
     assert (row["kept"], row["given_back"]) == (3, [])
+    assert {each["path"]: each["name"] for each in plan["limits"]}[
+        "rented[0].count"
+    ] == f"supply of {GPU} (rented already)"
     omitted = solved({"exit_fee": None})
-    assert omitted["rented"] == [row] and any(row["path"] == "rented[0].exit_fee" for row in omitted["assumptions"])
+    (said,) = [each["reason"] for each in omitted["assumptions"] if each["path"] == "rented[0].exit_fee"]
+    assert omitted["rented"] == [row] and "not stated: leaving early costs all of the rent" in said
 
 
 def test_a_contract_without_extension_is_replaced_at_its_end():
@@ -123,7 +129,9 @@ def test_a_contract_beyond_the_horizon_owes_its_fee_at_the_end():
     plan = solved({"until": "3 years", "count": 1, "notice": "5 years"}, offers=[])
     assert plan["rented"][0]["kept"] == 1
     assert plan["costs"]["early exit"] == pytest.approx(5 / HOUR_S * 0.25 * 2 * YEAR_S / (1 + RATE))
-    assert "keep 1 of 1 to the end of the horizon" in " ".join(one_page(plan).split())
+    assert "keep 1 of 1 to the end of the horizon, 2028-01-01; the contract runs until" in " ".join(
+        one_page(plan).split()
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from planner.messages import commas, listed, said, say
 from planner.plan.rows.fleet import Fabric
+from planner.report.fleet import OWNED, RENTED
 from planner.report.plan_index import PlanIndex
 from planner.report.words import how_words, spread
 
@@ -24,7 +25,9 @@ def sentences(index: PlanIndex) -> Iterator[str]:
 def _scarce(index: PlanIndex) -> Iterator[str]:
     counts: dict[tuple[str, str], int] = defaultdict(int)
     for row in index.plan.document["fleet"]:
-        counts[row["system"], row["how"]] += row["count"]
+        listed_in = row["offer"].partition("[")[0]  # owned, rented, or offers of the spec or the catalog
+        how = say(f"how.{listed_in}") if listed_in in (OWNED, RENTED) else row["how"]
+        counts[row["system"], how] += row["count"]
     binding = {row["name"]: row for row in index.binding}
     for (system, how), count in counts.items():
         limit = binding.get(f"supply of {system} ({how})") or binding.get(f"supply of {system} ({how_words(how)})")
