@@ -138,6 +138,7 @@ def _json(text: str, reading: _Reading) -> str:
             error=getattr(error, "msg", str(error)),
         )
         return ""
+    reading.problems.parts = "item"
     if isinstance(document, Mapping) and isinstance(document.get("items"), list):
         for number, node in enumerate(document["items"], start=1):
             _kubernetes_node(number, node if isinstance(node, Mapping) else {}, reading)

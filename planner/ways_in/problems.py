@@ -13,14 +13,15 @@ MOST_PROBLEMS = 1000
 
 @dataclass(slots=True)
 class FileProblems:
-    """The problems of one file, called `name`; they end the reading when there are too many."""
+    """The problems of one file, called `name`; they end the reading when there are too many. `parts`: what its problems are counted by."""
 
     name: str
     found: list[Issue] = field(default_factory=list)
+    parts: str = "line"
 
     def add(self, line: int, code: str, column: int = 0, **arguments: str | int | float) -> None:
         """Add a problem at a line, and column where there is one. Raises SpecError with all of them when there are MOST_PROBLEMS."""
-        place = f"{self.name} line {line:,}" + (f", column {column:,}" if column else "")
+        place = f"{self.name} {self.parts} {line:,}" + (f", column {column:,}" if column else "")
         self.found.append(Issue(place, Message.of(code, **arguments).text()))
         if len(self.found) >= MOST_PROBLEMS:
             self.raise_all()

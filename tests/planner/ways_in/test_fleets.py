@@ -79,6 +79,7 @@ def test_prices_of_instances_become_offers_at_the_least_of_their_zones(tmp_path)
         ("PARTITION NODES STATE\ngpu 8 idle\n", "s.txt", ['run sinfo -o "%N %D %G"']),
         ("NODES GRES\nmany gpu:h100:8\n3\n", "s.txt", ["line 2, column 1: NODES: expected a whole number", "line 3: expected 2 columns"]),
         ('{"items": [}', "n.json", ["n.json line 1, column 12: is not JSON"]),
+        (json.dumps({"items": [node("NVIDIA-H100"), node("NVIDIA-X9")]}), "n.json", ["n.json item 2: no chip of the catalog is called NVIDIA-X9"]),
         ('{"items": []}', "n.json", ["names no system with accelerators"]),
         ("3", "n.json", ["is no fleet"]),
     ],
