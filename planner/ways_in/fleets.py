@@ -42,7 +42,7 @@ COLUMNS = {
 SERVERS = ("nodes", "num_nodes", "servers")
 """Names of a column of counts that mean servers; others mean chips, in an inventory that names chips and no number of them in a server."""
 MOST_RENT = 1e6  # USD per instance hour; larger ones are errors of typing
-CHIPS_EACH = 8  # of a server, where an inventory does not say
+CHIPS_EACH = 8  # in a server, where an inventory does not say
 
 _GRES = re.compile(r"gpu(?::([^:,()]+))?:(\d+)(?:\([^)]*\))?")
 
