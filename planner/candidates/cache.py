@@ -19,6 +19,10 @@ Grids = dict[Any, Any]
 LOOK_EVERY = 500  # items between two looks at the memory
 
 FIELDS_WITHOUT_EFFECT = {
+    "name",
+    "grade",
+    "selling_price",
+    "note",
     "demand",
     "origins",
     "residency",
@@ -103,7 +107,7 @@ class EvaluationCache:
         `key`: what the result depends on beside the workload. `find` adds the candidates that it drops to the counter it is given.
         """
         full = (kind, workload.name, *key)
-        shared = (*full, *self._workloads[workload.name])
+        shared = (kind, *key, *self._workloads[workload.name])
         if shared not in self.kept:
             self.check_time()
             counts: Counter[str] = Counter()

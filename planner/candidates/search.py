@@ -24,6 +24,7 @@ from planner.candidates.disaggregated import (
     without_replaceable,
 )
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
+from planner.candidates.one_worker import NeedlessPairs
 from planner.candidates.pairs import exchanging_pairs
 from planner.candidates.points import Candidates, OperatingPoint, Pool
 from planner.candidates.power_caps import capped_points, with_caps
@@ -153,6 +154,7 @@ class _ServingSearch:
 
     def __init__(self, problem: ResolvedSpec, cache: EvaluationCache):
         self.problem, self.cache = problem, cache
+        self._needless = NeedlessPairs(problem, cache)
         self._points: dict[Key, OperatingPoint] = {}  # by choice and fleet options
         self._choices_at: dict[Key, Choices] = {}  # by workload, system types and round trip
         self._same_choices: dict[Key, Choices] = {}  # by what was chosen
@@ -195,8 +197,9 @@ class _ServingSearch:
             self.cache.dropped[workload.name][Message.of("path.vendors_apart").text()] += barred
         for pair in pairs:
             asked = self._asked.setdefault((workload.name, *_systems_of(pair)), {})
-            for allowance_s in allowances_s:
-                asked.setdefault(allowance_s, pair)
+            for allowance_s in sorted(allowances_s):
+                if not self._is_needless(workload, pair, allowance_s):
+                    asked.setdefault(allowance_s, pair)
 
     def _pools_at(
         self,
@@ -323,6 +326,7 @@ class _ServingSearch:
         found = [
             WorkerGroup.of(first, second, choice)
             for first, second in self.cache.in_time(exchanging_pairs(workload.spec, fleet_options)[0])
+            if not self._is_needless(workload, (first, second), allowance_s)
             for choice in self._groups(workload, first, second, allowance_s)
         ]
         kept = without_replaceable(found, one_pool)
@@ -334,6 +338,13 @@ class _ServingSearch:
             return self._place(workload, group.choice, group.fleet_options, build)
 
         return [point(group) for group in self.cache.in_time(kept)]
+
+    def _is_needless(self, workload: ServingFacts, pair: FleetPair, allowance_s: float) -> bool:
+        """Tell whether one worker does what two pools on a pair of systems could do."""
+        sides = lambda: [
+            (self._grids(workload, option), self._choices_on(workload, option, allowance_s)) for option in pair
+        ]
+        return self._needless.of(workload, (*_systems_of(pair), allowance_s), pair[0] is pair[1], sides)
 
     def _groups(
         self, workload: ServingFacts, first: FleetOption, second: FleetOption, allowance_s: float
@@ -365,7 +376,8 @@ class _ServingSearch:
         build: Callable[[], OperatingPoint],
     ) -> OperatingPoint:
         """Place a choice on fleet options of its systems; its point is built once, since only the fleet options differ."""
-        key = (id(choice), *map(id, fleet_options))  # choices and fleet options live as long as this object
+        # choices, which equal workloads share, and fleet options live as long as this object
+        key = (workload.name, id(choice), *map(id, fleet_options))
         if key not in self._points:
             if (
                 "point",
