@@ -2,7 +2,7 @@
 
 With divisible replicas many workloads of little demand share a system in any proportion. A whole worker takes whole chips, so the smallest
 ones of all workloads must fit side by side. The rows are implied by whole replicas; they tighten the program with divisible ones, whose
-bound holds for both.
+bound holds for both. Where systems are counted by slot, they must fit side by side among those that run in each slot.
 
 Sets
     w            workloads with demand in slot t that may not wait; of several that share a pool, one
@@ -13,8 +13,9 @@ Sets
     m            rows of weights, below
 Data
     least_{p,k}  systems of fleet option k that the workers of one replica take, spares included
-    weight_{m,k} >= 0: 1 for each fleet option; 1 for one of them; and the prices, from the duals of the cheapest fleet with parts of
-                 systems that holds one replica of every workload
+    weight_{m,k} >= 0: 1 for each fleet option; 1 for one of them, of rows by window; and the prices, from the duals of the cheapest fleet with
+                 parts of systems that holds one replica of every workload
+    work_{u,t}   on_{u,t} of holdings that are counted by slot, n_u of others
 Variables
     None of its own.
 Objective
@@ -22,21 +23,24 @@ Objective
 Constraints
     least fleet  sum_{u covers d} weight_{m,k(u)} n_u >= sum_w min_{p of w} sum_k weight_{m,k} least_{p,k}    for each m, d;
                  rounded up where weights are whole
+    least fleet by slot  sum_{u covers d(t)} weight_{m,k(u)} work_{u,t} >= the same of the workloads w in t    for each m, t, where some u are counted by slot
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
-from solvers.arrays import Bools, Floats
+from solvers.arrays import Bools, Floats, Ints
 from solvers.backends.plain_lp import solve_lp
 from solvers.model.block_data.least_fleet import LeastFleet
 from solvers.model.data import PlanData
 from solvers.model.deferral import most_served
+from solvers.model.fleet import at_work
 from solvers.model.residency import is_whole
 from solvers.model.routing import arc_open
 from solvers.program import Program
@@ -59,40 +63,63 @@ def least_fleet_of(data: PlanData) -> LeastFleet | None:
     if data.objective.maximises or data.scenarios is not None or not is_whole(data).any():
         return None
     sizes, served = _sizes(data), _served(data)
-    rows: list[tuple[int, Floats, float]] = []
+    rows: list[tuple[int, int, Floats, float]] = []
     for window in range(data.windows):
         slots = np.flatnonzero(data.slot_window == window)
         here = [[sizes[w] for w in np.flatnonzero(served[:, t]).tolist() if w in sizes] for t in slots]
         most = max(here, key=lambda of_slot: _least(of_slot, np.ones(len(data.option_site))), default=[])
-        for weight, whole in _weights(data, most, window):
-            least = _least(most, weight)
-            if least > ROUNDING:
-                rows.append((window, weight, math.ceil(least * (1 - ROUNDING) - ROUNDING) if whole else least))
+        rows += [(window, -1, *row) for row in _rows(most, _weights(data, most, window))]
+        if data.hourly is not None:
+            rows += _by_slot(data, window, dict(zip(slots.tolist(), here)))
     if not rows:
         return None
-    windows, weights, least_of = zip(*rows)
+    windows, slot_of, weights, least_of = zip(*rows)
     return LeastFleet(
-        weight=np.array(weights), window=np.array(windows, dtype=np.int64), least=np.array(least_of, dtype=float)
+        weight=np.array(weights),
+        window=np.array(windows, dtype=np.int64),
+        least=np.array(least_of, dtype=float),
+        slot=np.array(slot_of, dtype=np.int64),
     )
+
+
+def _rows(of_workloads: Sizes, weights: Iterable[tuple[Floats, bool]]) -> Iterator[tuple[Floats, float]]:
+    """Yield weights and side of the rows that say something."""
+    for weight, whole in weights:
+        least = _least(of_workloads, weight)
+        if least > ROUNDING:
+            yield weight, math.ceil(least * (1 - ROUNDING) - ROUNDING) if whole else least
+
+
+def _by_slot(data: PlanData, window: int, of_slots: dict[int, Sizes]) -> Iterator[tuple[int, int, Floats, float]]:
+    """Yield the rows of the slots of a window; slots with the same workloads have the same ones."""
+    known: dict[tuple[int, ...], list[tuple[Floats, float]]] = {}
+    for slot, here in of_slots.items():
+        key = tuple(map(id, here))
+        if here and key not in known:
+            prices = _prices(data, here, window)
+            known[key] = list(_rows(here, [(np.ones(len(data.option_site)), True), *([] if prices is None else [(prices, False)])]))  # fmt: skip
+        yield from ((window, slot, *row) for row in known.get(key, ()))
 
 
 def add_least_fleet(program: Program, data: PlanData) -> None:
     """Add the rows, after the holdings."""
     if (block := data.least_fleet) is None:
         return
-    held, covers = program.columns["n"], data.covers()
-    row, holding = np.nonzero(
-        covers[:, block.window].T & (block.weight[:, data.holding_option] > 0) & (held >= 0)[None, :]
-    )
-    program.add_rows(
-        "least fleet",
-        block.least,
-        np.inf,
-        row,
-        held[holding],
-        block.weight[row, data.holding_option[holding]],
-        count=len(block.least),
-    )
+    covers = data.covers()[:, block.window].T & (block.weight[:, data.holding_option] > 0)
+    slot = np.full(len(block.least), -1) if block.slot is None else block.slot
+    _add(program, data, "least fleet", np.flatnonzero(slot < 0), np.where(covers, program.columns["n"][None, :], -1))
+    if data.hourly is not None:
+        columns = at_work(program, data)[:, np.maximum(slot, 0)].T
+        _add(program, data, "least fleet by slot", np.flatnonzero(slot >= 0), np.where(covers, columns, -1))
+
+
+def _add(program: Program, data: PlanData, name: str, rows: Ints, columns: Ints) -> None:
+    """Add some of the rows over `columns` [F, U]."""
+    block = data.least_fleet
+    assert block is not None
+    row, holding = np.nonzero(columns[rows] >= 0)
+    weight = block.weight[rows[row], data.holding_option[holding]]
+    program.add_rows(name, block.least[rows], np.inf, row, columns[rows][row, holding], weight, count=len(rows))
 
 
 def _served(data: PlanData) -> Bools:
@@ -170,10 +197,13 @@ def _prices(data: PlanData, of_workloads: Sizes, window: int) -> Floats | None:
 
 
 def _least_cost(data: PlanData, window: int) -> Floats | None:
-    """[K]: least cost of a system of each fleet option in the window, in the objective; None where the objective counts no systems."""
+    """[K]: least cost of a system of each fleet option throughout the window, in the objective; None where the objective counts no systems."""
     cost = data.holding_cost.get(data.objective.functional)
     if cost is None:
         return None
+    if data.hourly is not None:
+        running = data.hourly.cost.get(data.objective.functional, np.zeros((len(cost), data.slots)))
+        cost = cost + np.where(data.hourly.holding, running[:, data.slot_window == window].sum(axis=1), 0.0)
     there = data.covers()[:, window]
     least = np.full(len(data.option_site), np.inf)
     np.minimum.at(least, data.holding_option[there], np.maximum(cost[there], 0.0))

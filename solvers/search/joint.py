@@ -62,7 +62,7 @@ class WholeReplicaSettings:
     poor: float = 0.03
     """Gap above which another attempt at rounding follows."""
     most_priced: int = 60_000
-    """Activities up to which the rows are priced with the fleet held."""
+    """Activities up to which the rows are priced with the fleet held, and whole hourly systems bound what a program costs."""
     most_slots_apart: int = 200
     """Slots up to which each has residents of its own; with more, slots of one hour of the day and window share them."""
     hours_per_day: int = 24
@@ -297,7 +297,7 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
             best = _better_of(best, rated(_valued(data, *rounded, best), options))
     # a small program is searched as closely as its relaxation
     asked = replace(options, enough_gap=None) if small else options
-    if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_full:
+    if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_priced:
         best = with_whole_hours(data, best, limits(SETTINGS.consolidation_share))
     if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_in_every_slot:
         best, plan = with_every_slot(data, best, divisible, limits(SETTINGS.consolidation_share))

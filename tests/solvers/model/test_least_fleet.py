@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers.mip import Options
+from solvers.model.block_data.hourly import HourlyData
 from solvers.model.data import Objective, PlanData
 from solvers.model.least_fleet import least_fleet_of, with_least_fleet
 from solvers.search.direct import solve_direct
@@ -105,3 +106,47 @@ def test_no_plan_holds_less(seed):
             held = np.zeros((len(data.option_site), data.windows))
             np.add.at(held, data.holding_option, plan.values["n"][:, None] * data.covers())
             assert ((block.weight * held[:, block.window].T).sum(axis=1) >= block.least - 1e-6).all()
+
+
+def by_the_hour(data, rents, demand):
+    """The same input over some slots, in which systems of the second kind run by the slot at `rents`; `demand` [W, T]."""
+    slots, points = demand.shape[1], len(data.point_pool)
+    zeros = np.zeros((points, slots))
+    cost = np.zeros((2, slots))
+    cost[1] = rents
+    return replace(
+        data, slot_window=np.zeros(slots, dtype=int), slot_hours_s=np.ones(slots), point_cost={"cost": zeros},
+        arc_cost={"cost": np.zeros((len(demand), slots))}, demand=demand[:, None, :],
+        hourly=HourlyData(holding=np.array([False, True]), least_slots=np.ones(2, dtype=int), cost={"cost": cost}),
+    )  # fmt: skip
+
+
+def test_workloads_stand_side_by_side_in_each_slot_of_rented_systems():
+    """Five on a quarter of either kind take two systems in each of three slots: 2 x 10 bought, or 2 x 3 x 4 rented by the slot."""
+    data = side_by_side([[(0, 1 / 4), (1, 1 / 4)]] * 5, prices=(10.0, 0.0))
+    for rent, expected in ((4.0, 20.0), (3.0, 18.0)):
+        rented = by_the_hour(data, np.full(3, rent), np.full((5, 3), 0.1))
+        assert solve_direct(with_least_fleet(rented).relaxation(hourly=True), EXACT).value == pytest.approx(expected)
+        assert solve(rented, EXACT).value == pytest.approx(expected)
+
+
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
+@given(st.integers(0, 2**32 - 1))
+def test_no_plan_runs_less_in_any_slot(seed):
+    """The best plan of the program without the rows keeps those of each slot, and its value is never below the bound with them."""
+    rng = np.random.default_rng(seed)
+    sizes = [
+        [(k, float(rng.choice([0.25, 0.5, 1.0]))) for k in (0, 1) if k == 0 or rng.random() < 0.7] for _ in range(3)
+    ]
+    slots = int(rng.integers(1, 4))
+    demand = rng.choice([0.0, 0.3, 1.4], (3, slots))
+    data = by_the_hour(side_by_side(sizes, prices=(10.0, 0.0), upper=5.0), rng.integers(1, 9, slots), demand)
+    plan, block = solve_direct(data, EXACT), least_fleet_of(data)
+    if block is None:
+        assert not demand.any()
+        return
+    runs = np.stack([np.broadcast_to(plan.values["n"][:1], (slots,)), plan.values["on"][1]])
+    by_slot = block.slot >= 0
+    assert ((block.weight[by_slot] * runs[:, block.slot[by_slot]].T).sum(axis=1) >= block.least[by_slot] - 1e-6).all()
+    assert solve_direct(with_least_fleet(data).relaxation(hourly=True), EXACT).value <= plan.value + 1e-6
+    assert solve_direct(with_least_fleet(data), EXACT).value == pytest.approx(plan.value)
