@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from planner.messages import Message
 from planner.plan import Plan, load_plan, parse_plan
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from planner.report.why.stale import Stale
     from planner.robust.promises import Promises
     from planner.studies.against.actual import Actual
+    from planner.studies.against.causes import Why
     from planner.studies.compare import Comparison
     from planner.studies.measure import Measure
     from planner.ways_in.benchmarks import Benchmark
@@ -123,14 +124,16 @@ def robust(plan: PlanSource, *, overlays: Sequence[Path] = (), scenarios: int = 
 @overload
 def compare(first: PlanSource, second: PlanSource) -> Comparison: ...
 @overload
+def compare(first: PlanSource, second: PlanSource, *, why: Literal[True], overlays: Sequence[Path] = ()) -> Why: ...
+@overload
 def compare(
     first: PlanSource, *, actual: Sequence[str | Path], folder: str | Path | None = None, overlays: Sequence[Path] = (), cells: Mapping[str, str] = {}
 ) -> Actual: ...  # fmt: skip
 def compare(
     first: PlanSource, second: PlanSource | None = None, *, actual: Sequence[str | Path] = (), folder: str | Path | None = None,
-    overlays: Sequence[Path] = (), cells: Mapping[str, str] = {},
-) -> Comparison | Actual:  # fmt: skip
-    """List all differences between two plans, or hold one against files of what was measured since (`actual`).
+    overlays: Sequence[Path] = (), cells: Mapping[str, str] = {}, why: bool = False,
+) -> Comparison | Actual | Why:  # fmt: skip
+    """List all differences between two plans, attribute them to causes (`why`), or hold one plan against files of what was measured since (`actual`).
 
     `folder`: where calibrated constants go as an overlay, nowhere if omitted; `cells`: what rows of logs lack, by column. Raises SpecError if
     amounts are in different currencies, for neither or both of a second plan and files, and for malformed files; OSError.
@@ -141,6 +144,10 @@ def compare(
     if (second is None) == (not actual):
         code = "actual.one_plan" if second is None else "actual.two_plans"
         raise SpecError([Issue("compare", Message.of(code).text())])
+    if second is not None and why:
+        from planner.studies.against.causes import why as attributed
+
+        return attributed(_plan(first), _plan(second), overlays=overlays)
     if second is not None:
         return compare(_plan(first), _plan(second))
     from planner.studies.against.actual import against_actual

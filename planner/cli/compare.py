@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from planner.cli.helps import helped
 from planner.cli.options import (
-    TIME_LIMIT,
     add_cells,
     amount_of,
     cells_of,
@@ -24,6 +23,7 @@ from planner.messages import Message
 if TYPE_CHECKING:
     from planner.cli.options import Commands
     from planner.plan import Plan
+    from planner.studies.against.causes import Why
 
 TOTAL_TIME = "15 min"
 
@@ -35,6 +35,7 @@ def add_compare(commands: Commands, shared: argparse.ArgumentParser) -> None:
     compare.add_argument("second", metavar="PLAN", nargs="?", help=helped("help.compare_second"))
     compare.add_argument("further", metavar="PLAN", nargs="*", help=helped("help.compare_further"))
     compare.add_argument("--actual", metavar="FILE", nargs="+", action="extend", help=helped("help.compare_actual"))
+    compare.add_argument("--why", action="store_true", help=helped("help.compare_why"))
     compare.add_argument("--budget", metavar="AMOUNT", help=helped("help.compare_budget"))
     compare.add_argument("--plans", metavar="DIR", help=helped("help.compare_plans"))
     compare.add_argument("--total-time", metavar="TIME", default=TOTAL_TIME, help=helped("help.compare_total_time"))
@@ -54,6 +55,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     if (arguments.second is None) == (arguments.actual is None):
         code = "actual.one_plan" if arguments.second is None else "actual.two_plans"
         raise SpecError([Issue("compare", Message.of(code).text())])
+    if arguments.why and (arguments.actual or arguments.further):
+        raise SpecError([Issue("--why", Message.of("option.two_plans").text())])
     if arguments.actual:
         return _actual(arguments, load_plan(arguments.first))
     plans = [load_plan(path) for path in (arguments.first, arguments.second, *arguments.further)]
@@ -62,6 +65,9 @@ def _compare(arguments: argparse.Namespace) -> int:
         print_study(arguments, side_by_side(plans))
         return code_of_budget
     first, second = plans
+    if arguments.why:
+        print_study(arguments, _why(arguments, first, second))
+        return code_of_budget
     found = compare(first, second)
     if arguments.format == "md":
         write_out(arguments, pull_request(first, second, found, arguments.budget))
@@ -77,13 +83,12 @@ def _actual(arguments: argparse.Namespace, plan: Plan) -> int:
 
     if arguments.budget is not None:
         amount_in(plan, arguments.budget)
-    limits = {name: value for name in ("time_limit", "memory") if (value := getattr(arguments, name)) is not None}
-    total_s = amount_of(arguments.total_time, "s", "--total-time", TIME_LIMIT)
+    total_s = amount_of(arguments.total_time, "s", "--total-time", TOTAL_TIME)
     with tempfile.TemporaryDirectory() as spare:
         folder = Path(arguments.plans or spare)
         found = against_actual(
             plan, arguments.actual, folder / "own", overlays=overlay_folders(arguments), cells=cells_of(arguments.set), total_s=total_s,
-            limits=limits, progress=progress_printer(arguments),
+            limits=_limits(arguments), progress=progress_printer(arguments),
         )  # fmt: skip
         if arguments.plans and found.after is not None:
             found.after.save(folder / "after.json")
@@ -91,6 +96,21 @@ def _actual(arguments: argparse.Namespace, plan: Plan) -> int:
     if found.after is not None and (code := _kept(found.after, arguments.budget)) != OK:
         return code
     return EXIT_BY_STATUS[found.after.status] if found.after is not None and not found.after.has_answer else OK if found.is_complete else LIMIT  # fmt: skip
+
+
+def _why(arguments: argparse.Namespace, first: Plan, second: Plan) -> Why:
+    """Attribute the difference of two plans to causes."""
+    from planner.studies.against.causes import why
+
+    total_s = amount_of(arguments.total_time, "s", "--total-time", TOTAL_TIME)
+    return why(
+        first, second, overlays=overlay_folders(arguments), limits=_limits(arguments), total_s=total_s, progress=progress_printer(arguments)
+    )  # fmt: skip
+
+
+def _limits(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the limits of each new plan that are given."""
+    return {name: value for name in ("time_limit", "memory") if (value := getattr(arguments, name)) is not None}
 
 
 def _kept(plan: Plan, budget: str | None) -> int:

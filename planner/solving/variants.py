@@ -65,9 +65,14 @@ def resolved(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Reso
     return resolve_document(document, overlays)
 
 
-def resolved_anew(spec: PlanSpec, overlays: Sequence[Path] = ()) -> ResolvedSpec:
-    """Resolve a parsed spec, such as that of a plan on another calendar. Raises SpecError with all its problems at once."""
-    return resolve(spec, overlays)
+def resolved_anew(
+    spec: PlanSpec, overlays: Sequence[Path] = (), recorded: Mapping[str, Mapping[str, Any]] | None = None
+) -> ResolvedSpec:
+    """Resolve a parsed spec, such as that of a plan on another calendar; `recorded`: figures by path in place of the catalog's.
+
+    Raises SpecError with all its problems at once.
+    """
+    return resolve(spec, overlays, recorded)
 
 
 def points_found(
