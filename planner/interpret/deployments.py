@@ -73,7 +73,10 @@ def _row(decided: Decisions, p: int, workers: Ints) -> dict[str, Any]:
             **(
                 {}
                 if decided.problem.economics.relays is None
-                else {"relay_cost": worker_price(decided.problem, use, load_s)}
+                else {
+                    "relay_cost": worker_price(decided.problem, use, load_s),
+                    "loads": _loads(decided, mine[None, :]),
+                }
             ),
         }
         for use, mine in zip(point.uses, workers, strict=True)

@@ -23,6 +23,7 @@ from planner.report.fleet import becomes, goes_back, replica_words, ways_to_have
 from planner.report.heads import left, right
 from planner.report.limits import margin_words
 from planner.report.load.paths import path_lines
+from planner.report.load.relays import load_lines
 from planner.report.marginal_values import ValuedLimit, over_words, valued_limits, worth_number, worth_unit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, further, short
 from planner.report.phases import span_words, windows_of
@@ -107,6 +108,7 @@ def _blocks(plan: Plan, language: str) -> list[Block]:
         _rented(plan),
         _runs(plan),
         _paths(plan),
+        _relays(plan),
         _jobs(plan),
         money.workloads(plan),
         money.costs(plan),
@@ -285,6 +287,12 @@ def _runs(plan: Plan) -> Block:
 def _paths(plan: Plan) -> Block:
     """Say over which paths pools exchange KV caches or weights."""
     lines = path_lines(plan)
+    return Block("", (), [(line,) for line in lines], further(len(lines)))
+
+
+def _relays(plan: Plan) -> Block:
+    """Say how often systems load other weights in a day, and for which deployments."""
+    lines = load_lines(plan)
     return Block("", (), [(line,) for line in lines], further(len(lines)))
 
 

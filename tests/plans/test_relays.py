@@ -9,6 +9,7 @@ import pytest
 
 import planner
 from planner.errors import SpecError
+from planner.report.page import one_page
 from planner.verify.plan import verify_plan
 from tests.plans.one_server import question, solved
 
@@ -48,11 +49,20 @@ def test_services_that_take_turns_share_servers_at_a_price():
     assert 0 < loads_a_day(plan) <= 2 * systems(plan) + 1e-6
     (line,) = (row for row in plan["cost_lines"] if row["component"] == "relays")
     assert line["amount"] == pytest.approx(plan["costs"]["relays"]) and line["amount"] > 0
+    days = 3 * 365
+    pools = [pool for row in plan["deployments"] for pool in row["pools"]]
+    counted = sum(pool["loads"] * pool["systems_per_worker"] for pool in pools) / days
+    assert counted == pytest.approx(loads_a_day(plan))
+    page = " ".join(one_page(plan).split())
+    each = f"{counted / systems(plan):,.2g}"
+    assert f"{counted:,.3g} systems load other weights in a day, {each} times each at most on average" in page
+    assert "chat at us-virginia" in page and "reports at us-virginia" in page
 
 
 def test_without_relays_each_keeps_its_servers_all_day():
     shared, apart = solved(taking_turns()), solved(taking_turns(relays_per_day=0))
     assert loads_a_day(apart) == 0 and "relays" not in apart["costs"]
+    assert "none loads other weights" in " ".join(one_page(apart).split())
     assert systems(apart) > systems(shared)
 
 
@@ -64,7 +74,7 @@ def test_a_load_dearer_than_a_server_is_not_made():
 def test_one_service_loads_nothing_in_the_course_of_a_day():
     asked = taking_turns()
     plan = solved({**asked, "workloads": asked["workloads"][:1]})
-    assert loads_a_day(plan) == 0
+    assert loads_a_day(plan) == 0 and "other weights" not in one_page(plan)
 
 
 def test_free_loads_are_not_in_the_books():
@@ -78,6 +88,9 @@ def test_a_changed_price_or_number_of_loads_is_found():
     changed = copy.deepcopy(document)
     changed["deployments"][0]["pools"][0]["relay_cost"] *= 1.01
     assert any("relay_cost" in found.path for found in verify_plan(planner.Plan(changed)))
+    changed = copy.deepcopy(document)
+    changed["deployments"][0]["pools"][0]["loads"] += 1
+    assert any("loads" in found.path for found in verify_plan(planner.Plan(changed)))
     changed = copy.deepcopy(document)
     changed["spec"]["operation"] = {"relays_per_day": 0.01}
     assert any("in a day" in found.message for found in verify_plan(planner.Plan(changed)))

@@ -76,6 +76,7 @@ class DeployedPool(TypedDict):
     systems: Number
     spare_workers: NotRequired[Whole]
     relay_cost: NotRequired[Number]
+    loads: NotRequired[Number]
 
 
 class Deployment(TypedDict):

@@ -170,7 +170,7 @@ class _DeploymentCheck:
                 "least_workers": min(resident),
                 "systems": max(resident) * each / pool["workers"],
                 **({"spare_workers": spare} if spare else {}),
-                **self._relay_cost(row, pool, each / pool["workers"], load_s),
+                **self._relays(row, pool, each / pool["workers"], load_s, resident),
             }
             for pool, each, resident, spare in zip(
                 row["pools"], computed.systems, self.workers[name], self._spares(name), strict=True
@@ -187,12 +187,12 @@ class _DeploymentCheck:
             "loads": self._loads(self.workers[name]),
         }
 
-    def _relay_cost(self, row: Row, pool: Row, systems: float, load_s: float) -> dict[str, float]:
-        """Price a worker of a pool that loads its weights."""
+    def _relays(self, row: Row, pool: Row, systems: float, load_s: float, resident: Sequence[int]) -> dict[str, float]:
+        """Price a worker of a pool that loads its weights, and count how often one does."""
         if self.plan.problem.economics.relays is None:
             return {}
         option = self.plan.fleet_options[key_at(row["site"], pool)]
-        return {"relay_cost": each_load(self.plan, option, load_s, systems)}
+        return {"relay_cost": each_load(self.plan, option, load_s, systems), "loads": self._loads([resident])}
 
     def _loads(self, workers: Sequence[Sequence[int]]) -> float:
         """Count how often a worker loads its weights over the horizon."""
