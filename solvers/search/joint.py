@@ -6,6 +6,7 @@ bounded       the bound raised by whole replicas in the slot that decides (`solv
 rounded       whole replicas over the points of the consolidated solution and those that this slot takes where its bound ends, slot by slot
               (`solvers.search.slot_rounding`); over smaller replicas of each pool, then over all points of the same workloads and sites, where
               that finds nothing, or little good
+day parts     whole replicas that stay through each of two parts of the day, where loads have a price and the gap is wide (`solvers.search.day_parts`)
 every slot    the bound raised further by whole systems and replicas in every slot of a small program, and a plan over the points that work there
 full          the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
 simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.search.simplest`)
@@ -33,13 +34,14 @@ from solvers.model.least_fleet import with_least_fleet
 from solvers.model.residency import is_whole
 from solvers.program import Program
 from solvers.search.consolidation import consolidate, restricted
+from solvers.search.day_parts import with_day_parts
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
 from solvers.search.hourly import solve_divisible, with_starts, without_starts
 from solvers.search.parts import Rung, parts_of
 from solvers.search.proven import BOUNDING, raised, rated, with_every_slot, with_whole_hours
 from solvers.search.relaying import tidied
-from solvers.search.replica_points import attempts
+from solvers.search.replica_points import attempts, kept_points
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
 from solvers.search.slot_rounding import begin_rounding, round_replicas
 from solvers.solution import Solution
@@ -73,6 +75,8 @@ class WholeReplicaSettings:
     """Of the time limit, for the first plan of a relaxation that has none in its share."""
     rounding_share: float = 0.5
     """Of the time left then, for each attempt to round replicas slot by slot."""
+    parts_of_day_share: float = 0.4
+    """Of the time left then, for plans of few layouts a day."""
     bound_share: float = 0.5
     """Of the time left then, for the bound of whole replicas."""
     further_bound: int = 3
@@ -288,13 +292,19 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
     nodes = replace(limits(SETTINGS.bound_share, first_s), node_limit=options.node_limit)
     best, taken = _bounded(data, _unknown(divisible), slot, nodes)
     for relaxed, kept in attempts(data, few, divisible, taken, limits(SETTINGS.consolidation_share, first_s)):
-        if best.values and (not _is_wide(best, options) or (best.gap or 0.0) <= SETTINGS.poor):
+        if not _is_poor(best, options):
             break
         part = replace(restricted(data, kept), resident_group=_groups(data))
         rounded = round_replicas(without_starts(part), relaxed.values, limits(SETTINGS.rounding_share, first_s))
         rounded = with_starts(part, rounded, limits(SETTINGS.rounding_share, first_s))
         if rounded is not None:
             best = _better_of(best, rated(_valued(data, *rounded, best), options))
+    if data.relays is not None and _is_poor(best, options):
+        _say(options, "whole replicas with few layouts a day")
+        kept, nodes = kept_points(data, few), limits(SETTINGS.parts_of_day_share, first_s)
+        kept_all_day = with_day_parts(replace(data, resident_group=_groups(data)), few.values, kept, nodes)
+        if kept_all_day is not None:
+            best = _better_of(best, rated(_valued(data, *kept_all_day, best), options))
     # a small program is searched as closely as its relaxation
     asked = replace(options, enough_gap=None) if small else options
     if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_priced:
@@ -365,6 +375,11 @@ def _is_wide(solution: Solution, options: Options) -> bool:
         or solution.gap is None
         or solution.gap > max(options.enough, OPTIMAL_GAP) * (1 + OPTIMAL_GAP)
     )
+
+
+def _is_poor(best: Solution, options: Options) -> bool:
+    """Tell whether another way to whole replicas should follow."""
+    return not best.values or (_is_wide(best, options) and (best.gap or 0.0) > SETTINGS.poor)
 
 
 def _valued(data: PlanData, program: Program, values: dict[str, Floats], divisible: Solution) -> Solution:

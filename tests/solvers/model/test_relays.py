@@ -90,8 +90,11 @@ def drawn(seed):
     )
 
 
-def enumerated(data):
-    """Return the least cost over all counts of systems and all assignments of them to layouts in each slot; None where none serves."""
+def enumerated(data, group=range(SLOTS)):
+    """Return the least cost over all counts of systems and all assignments of them to layouts in each slot; None where none serves.
+
+    `group`: slots of one group have the same assignment.
+    """
     share = np.minimum(data.point_load_s / data.order.step_s[0], 1.0)
     price, best = data.relays.cost["cost"][:, 0], None
     for n in range(MOST + 1):
@@ -103,6 +106,10 @@ def enumerated(data):
         cost = slot[0].T[:, None, :] + slot[1][:, :, None] + slot[2][None, :, :]  # states of the slots 0, 1 and 2
         count = loads.T[:, None, :] + loads[:, :, None] + loads[None, :, :]
         cost = np.where(count <= data.relays.per_day * n + 1e-9 if n else count == 0, cost, np.inf)
+        index = np.indices(cost.shape)
+        for first, second in itertools.combinations(range(SLOTS), 2):
+            if group[first] == group[second]:
+                cost = np.where(index[first] == index[second], cost, np.inf)
         value = float(cost.min()) + n * float(data.holding_cost["cost"][0])
         if np.isfinite(value) and (best is None or value < best):
             best = value
