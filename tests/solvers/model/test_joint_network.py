@@ -17,6 +17,7 @@ from solvers.model.fabric import exceedable, joined_of, most_taken
 from solvers.search.joint import solve, with_values
 from tests.conftest import few_of
 from tests.solvers.model.test_residency import SEEDS
+from tests.solvers.model.test_zone_failure import surviving
 from tests.solvers.reference import SMALL, TIMES, agree, best
 from tests.solvers.search.test_simplest import restricted
 from tests.solvers.test_bruteforce import EXACT
@@ -217,3 +218,70 @@ def test_values_of_a_fleet_join_what_runs(two):
     solution = solve(two, EXACT)
     again = joined_of(two, solution.values["n"], solution.values)
     assert with_values(two, solution, {**solution.values, **again}).value == pytest.approx(solution.value)
+
+
+def surviving_on_networks(seed):
+    """Two sites, either of which may fail, with a network that the kinds of a site may share; what survives may run on two kinds only then."""
+    rng = np.random.default_rng(seed)
+    while True:
+        data = surviving(rng, ("cost",))
+        uses = [data.point_uses[data.point_uses[:, 0] == p, 1].tolist() for p in range(len(data.point_pool))]
+        if any(len(used) > 1 for used in uses):
+            break
+    kinds = len(data.option_site)
+    data = replace(data, option_group=np.arange(kinds), option_fabric=np.zeros(kinds, dtype=int))
+    unit = rng.integers(1, 2, kinds, endpoint=True).astype(float)
+    alone, size = np.zeros(kinds), np.zeros(data.sites)
+    np.add.at(alone, data.holding_option, data.holding_upper * unit[data.holding_option])
+    np.maximum.at(size, data.option_site, alone)
+    joint = JointNetworks(
+        size=np.maximum(size, 1.0),
+        network=data.option_site,
+        unit=unit,
+        member=np.column_stack([data.holding_option, np.arange(len(data.holding_option))]),
+        pooled=np.array([(k, j) for j, (p, k) in enumerate(data.point_uses.tolist()) if len(uses[p]) > 1]),
+    )
+    return replace(data, joint=joint)
+
+
+def by_sets_that_join(data):
+    """The least cost over all sets of kinds that join: points on pairs of other kinds do nothing, at any time; what joins fits its site's network."""
+    joint, found, suppliers = data.joint, [], len(data.supply_limit)
+    uses = [set(data.point_uses[data.point_uses[:, 0] == p, 1].tolist()) for p in range(len(data.point_pool))]
+    for joins in itertools.product((False, True), repeat=len(joint.network)):
+        kinds = {k for k, joined in enumerate(joins) if joined}
+        able = np.array([len(used) == 1 or used <= kinds for used in uses])
+        if any(not able[data.point_job == j].any() for j in range(len(data.job_work))):
+            continue
+        times = [(suppliers + joint.network[k], u) for u, k in enumerate(data.holding_option) if k in kinds for _ in range(int(joint.unit[k]))]  # fmt: skip
+        part = replace(
+            data,
+            joint=None,
+            point_capacity=np.where(able, data.point_capacity, 0.0),
+            supply_limit=np.concatenate([data.supply_limit, joint.size]),
+            supply_member=np.concatenate([data.supply_member, np.array(times, dtype=int).reshape(-1, 2)]),
+        )
+        if (value := best(part)) is not None:
+            found.append(value)
+    return min(found, default=None)
+
+
+@settings(max_examples=few_of(60) * TIMES, **SMALL)
+@given(SEEDS)
+def test_pools_that_only_a_failure_runs_stand_on_one_network_too(seed):
+    data = surviving_on_networks(seed)
+    agree(solve(data, EXACT), by_sets_that_join(data))
+
+
+def test_some_pools_on_two_kinds_run_in_a_failure_only():
+    """Among the drawn problems the networks cost something that they cost nobody where nothing need survive."""
+    dearer = 0
+    for seed in range(40):
+        data = surviving_on_networks(seed)
+        calm = replace(data, spread=replace(data.spread, survives=np.zeros_like(data.spread.survives)))
+        bound, free, alone, freely = (
+            solve(each, EXACT).value for each in (data, replace(data, joint=None), calm, replace(calm, joint=None))
+        )
+        if free is not None and alone is not None and alone <= freely + 1e-6:
+            dearer += bound is None or bound > free + 1e-6
+    assert dearer >= 1, dearer
