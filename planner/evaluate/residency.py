@@ -41,8 +41,7 @@ def worker_ready_s(
     warm_up   what the worker does less than a warm one while its prefix cache fills, as time of a warm one; only where it fills slowly
     """
     asked = workload.spec.scale_up
-    stated = site.storage_bytes_per_s
-    bandwidth = stated if math.isfinite(stated) else constants.loading.storage_bytes_per_s
+    _, bandwidth = read_at_start(workload, site, constants)
     if asked is None:
         return {
             START: constants.loading.engine_start_s,
@@ -50,7 +49,7 @@ def worker_ready_s(
         }
     size = workload.weights_bytes + asked.data
     here = asked.preloaded * workload.weights_bytes / size
-    rates = [asked.bandwidth or bandwidth, asked.preload_bandwidth or math.inf]
+    rates = [bandwidth, asked.preload_bandwidth or math.inf]
     parts = {
         START: constants.loading.engine_start_s if asked.start is None else asked.start,
         LOAD: float(load_s(size, [1.0 - here, here], rates)),
@@ -59,6 +58,15 @@ def worker_ready_s(
         slower = _capacity(workload, pools, choice, constants) / _capacity(_cold(workload), pools, choice, constants)
         parts[WARM_UP] = float(warm_up_loss_s(asked.warm_up, slower))
     return parts
+
+
+def read_at_start(workload: ServingFacts, site: SiteFacts, constants: ModelConstants) -> tuple[float, float]:
+    """Return what a worker reads from storage when it loads, weights that do not lie on its systems and data [byte], and at which rate [byte/s]."""
+    asked, stated = workload.spec.scale_up, site.storage_bytes_per_s
+    bandwidth = stated if math.isfinite(stated) else constants.loading.storage_bytes_per_s
+    if asked is None:
+        return workload.weights_bytes, bandwidth
+    return (1.0 - asked.preloaded) * workload.weights_bytes + asked.data, asked.bandwidth or bandwidth
 
 
 def _cold(workload: ServingFacts) -> ServingFacts:

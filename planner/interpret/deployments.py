@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from models.arrays import Ints
+from planner.evaluate.residency import read_at_start
 from planner.formulate.formulation import Formulation
 from planner.formulate.relays import worker_price
 from planner.formulate.residency import is_spared, point_ready_s, serves_on_systems, spare_workers
@@ -17,6 +18,8 @@ from solvers.solution import Solution
 
 if TYPE_CHECKING:
     from planner.interpret.decisions import Decisions
+
+STORAGE = "storage"  # kind of the path of weights
 
 
 def resident_workers(form: Formulation, solution: Solution) -> dict[int, Ints]:
@@ -90,7 +93,16 @@ def _row(decided: Decisions, p: int, workers: Ints) -> dict[str, Any]:
         "load_s": load_s,
         **({} if point.serving.spec.scale_up is None else {"load_parts_s": parts}),
         "loads": _loads(decided, workers),
+        **({} if decided.problem.economics.relays is None else {"weights_path": _weights_path(decided, p, workers)}),
     }
+
+
+def _weights_path(decided: Decisions, p: int, workers: Ints) -> dict[str, Any]:
+    """State the path from storage to the chips: the rate at which a worker reads, and what loads read of it on average over the horizon."""
+    point, calendar = decided.form.points[p], decided.problem.calendar
+    size, rate = read_at_start(point.serving, point.uses[0].option.site, decided.problem.constants)
+    used = size * _loads(decided, workers) / float(calendar.seconds.sum())
+    return {"kind": STORAGE, "bytes_per_s": rate, "used_bytes_per_s": used, "share": used / rate}
 
 
 def _loads(decided: Decisions, workers: Ints) -> float:

@@ -40,6 +40,21 @@ def loads_a_day(plan: Any) -> float:
     return found
 
 
+def assert_few_loads(plan: Any) -> None:
+    """Where loads are counted, systems of a kind at a site load weights at most twice a day each, but for those that are paid for by the hour."""
+    by_hour = {(row["site"], row["system"]) for row in plan["fleet"] if "running" in row}
+    held: dict[tuple[str, str], float] = {}
+    for row in plan["fleet"]:
+        held[row["site"], row["system"]] = held.get((row["site"], row["system"]), 0.0) + row["count"]
+    days = sum({row["slot"]: row["seconds"] for row in plan["schedule"]}.values()) / 86400
+    loads: dict[tuple[str, str], float] = {}
+    for row in plan.document.get("deployments", ()):
+        for pool in row["pools"]:
+            place = row["site"], pool["system"]
+            loads[place] = loads.get(place, 0.0) + pool.get("loads", 0.0) * pool["systems_per_worker"] / days
+    assert all(count <= 2 * held[place] + 1e-6 for place, count in loads.items() if place not in by_hour), loads
+
+
 def systems(plan: Any) -> int:
     return sum(row["count"] for row in plan["fleet"])
 
@@ -47,6 +62,9 @@ def systems(plan: Any) -> int:
 def test_services_that_take_turns_share_servers_at_a_price():
     plan = solved(taking_turns())
     assert 0 < loads_a_day(plan) <= 2 * systems(plan) + 1e-6
+    assert_few_loads(plan)
+    with pytest.raises(AssertionError):
+        assert_few_loads(planner.Plan({**plan.document, "fleet": [{**row, "count": 1e-3} for row in plan["fleet"]]}))
     (line,) = (row for row in plan["cost_lines"] if row["component"] == "relays")
     assert line["amount"] == pytest.approx(plan["costs"]["relays"]) and line["amount"] > 0
     days = 3 * 365
@@ -57,6 +75,19 @@ def test_services_that_take_turns_share_servers_at_a_price():
     each = f"{counted / systems(plan):,.2g}"
     assert f"{counted:,.3g} systems load other weights in a day, {each} times each at most on average" in page
     assert "chat at us-virginia" in page and "reports at us-virginia" in page
+
+
+def test_weights_have_a_path():
+    """Llama-3.1-70B in FP8 is 70.6 GB; loads read it from storage at the rate of the site, 2 GB/s."""
+    asked = taking_turns()
+    asked["sites"][0]["storage_bandwidth"] = "2 GB/s"
+    plan = solved(asked)
+    for row in plan["deployments"]:
+        path = row["weights_path"]
+        assert (path["kind"], path["bytes_per_s"]) == ("storage", 2e9)
+        size = path["used_bytes_per_s"] * 3 * 365 * 86400 / row["loads"]
+        assert size == pytest.approx(70.6e9, rel=0.01) and row["load_s"] == pytest.approx(60 + size / 2e9, rel=0.01)
+        assert path["share"] == pytest.approx(path["used_bytes_per_s"] / 2e9)
 
 
 def test_without_relays_each_keeps_its_servers_all_day():
@@ -91,6 +122,10 @@ def test_a_changed_price_or_number_of_loads_is_found():
     changed = copy.deepcopy(document)
     changed["deployments"][0]["pools"][0]["loads"] += 1
     assert any("loads" in found.path for found in verify_plan(planner.Plan(changed)))
+    for key in ("bytes_per_s", "used_bytes_per_s", "share"):
+        changed = copy.deepcopy(document)
+        changed["deployments"][0]["weights_path"][key] *= 1.01
+        assert any("weights_path" in found.path for found in verify_plan(planner.Plan(changed)))
     changed = copy.deepcopy(document)
     changed["spec"]["operation"] = {"relays_per_day": 0.01}
     assert any("in a day" in found.message for found in verify_plan(planner.Plan(changed)))

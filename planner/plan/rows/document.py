@@ -75,7 +75,7 @@ class PlanDocument(TypedDict):
     """For each serving point with workers that hold their weights: `point`, `workload`, `site`, whole `replicas` (the most at once), `pools`
     (`role`, `system`, `workers_per_replica`, `systems_per_worker`, `workers` and `least_workers` at once, `systems` that they occupy, `relay_cost` of a worker that loads its weights, and `loads` of workers over the horizon), `load_s`
     (from the start of an engine until the weights lie in the chips, and with `scale_up` what a cold cache costs; then also its parts
-    `load_parts_s`: `start`, `load`, `warm_up`) and `loads` (workers that load their weights over the horizon). Only with whole replicas. See
+    `load_parts_s`: `start`, `load`, `warm_up`) and `loads` (workers that load their weights over the horizon), and where loads have a price `weights_path` (`kind`: `storage`, `bytes_per_s` at which one worker reads, `used_bytes_per_s` that all loads read on average, and their `share`). Only with whole replicas. See
     docs/deployments.md."""
     packing: NotRequired[list[Packed]]
     """Of whole replicas: how full the systems are, by fleet option ([packing.md](packing.md))."""

@@ -79,6 +79,15 @@ class DeployedPool(TypedDict):
     loads: NotRequired[Number]
 
 
+class WeightsPath(TypedDict):
+    """State the path from which each worker reads its weights when it loads: bandwidth, what the deployment reads of it over the horizon, and that share."""
+
+    kind: Text
+    bytes_per_s: Number
+    used_bytes_per_s: Number
+    share: Number
+
+
 class Deployment(TypedDict):
     """State the whole replicas of a serving point that hold their weights at a site."""
 
@@ -89,6 +98,7 @@ class Deployment(TypedDict):
     load_s: Number
     load_parts_s: NotRequired[dict[str, Number]]
     loads: Number
+    weights_path: NotRequired[WeightsPath]
     pools: list[DeployedPool]
 
 

@@ -185,7 +185,23 @@ class _DeploymentCheck:
             "load_s": load_s,
             **self._stated_parts(name),
             "loads": self._loads(self.workers[name]),
+            **self._weights_path(name),
         }
+
+    def _weights_path(self, name: str) -> dict[str, dict[str, Any]]:
+        """Compute the path from storage to the chips again: the rate of one worker, and what all loads read of it over the horizon."""
+        if (problem := self.plan.problem).economics.relays is None:
+            return {}
+        workload = self.plan.serving[self.plan.points[name][1].workload]
+        starts, site = workload.spec.scale_up, self.plan.sites[self.points[name]["site"]]
+        rate = starts.bandwidth if starts is not None and starts.bandwidth else site.storage_bytes_per_s
+        rate = rate if math.isfinite(rate) else problem.constants.loading.storage_bytes_per_s
+        size = workload.weights_bytes
+        if starts is not None:
+            size += starts.data - starts.preloaded * size
+        used = self._loads(self.workers[name]) * size / sum(map(float, self.calendar.seconds))
+        path = {"kind": "storage", "bytes_per_s": rate, "used_bytes_per_s": used, "share": used / rate}
+        return {"weights_path": path}
 
     def _relays(self, row: Row, pool: Row, systems: float, load_s: float, resident: Sequence[int]) -> dict[str, float]:
         """Price a worker of a pool that loads its weights, and count how often one does."""
