@@ -22,6 +22,7 @@ from planner.studies.ladder import ladder
 from tests.conftest import ALL_CASES, long_run
 from tests.plans.test_deployments import assert_deployable
 from tests.plans.test_joint_network import assert_joined
+from tests.plans.test_relays import assert_few_loads
 
 GAP = 0.005
 WHOLE_GAPS = {"inference_cluster": 0.04, "inference_cluster_phases": 0.06, "compute_network": 0.25, "ways": 0.04}
@@ -74,6 +75,7 @@ def test_the_plan_of_an_example_has_whole_replicas_and_holds(example, name):
         assert plan.document.get("replicas", "whole") == "whole"
         assert_deployable(plan)
     assert_joined(plan)
+    assert_few_loads(plan)
     assert planner.verify_plan(plan) == []
 
 
