@@ -10,6 +10,7 @@ from typing import Any
 from catalog.errors import Wrong
 from catalog.figures import Origin
 from catalog.reader import Place
+from catalog.schemas import SCHEMAS
 
 DATA = Path(__file__).parent / "data"
 CONFIG = ".config.json"  # ending of a Hugging Face config.json that names an architecture
@@ -32,7 +33,7 @@ def read_data(kind: str) -> Mapping[str, Any]:
 
 
 def read_overlays(overlays: Sequence[Path], problems: Problems) -> Blocks:
-    """Read overlay files and folders; a file `<name>.config.json` becomes the architecture of that name. Specs, plans and cases in a folder are left out."""
+    """Read overlay files and folders; a file `<name>.config.json` becomes the architecture of that name. Specs, plans, cases and results of benchmarks in a folder are left out."""
     placed: list[tuple[Place, Mapping[str, Any]]] = []
     named = set(map(Path, overlays))
     for path in _overlay_files(overlays, problems):
@@ -45,7 +46,7 @@ def read_overlays(overlays: Sequence[Path], problems: Problems) -> Blocks:
         if path.name.endswith(CONFIG):
             entry = {"name": path.name.removesuffix(CONFIG), "config": content}
             placed.append((Place(f"{path}: ", origin, whole=True), {"architectures": [entry]}))
-        elif isinstance(content, Mapping) and OTHER_DOCUMENTS & content.keys():
+        elif _is_other(content) and (path not in named or OTHER_DOCUMENTS & content.keys()):
             if path in named:  # in a folder it lies beside the overlays
                 problems.append((str(path), Wrong("catalog.no_overlay")))
         elif isinstance(content, Mapping) and "model_type" in content:
@@ -53,6 +54,19 @@ def read_overlays(overlays: Sequence[Path], problems: Problems) -> Blocks:
         else:
             placed.append((Place(f"{path}: ", origin), content))
     return placed
+
+
+def _is_other(content: object) -> bool:
+    """Tell a spec, plan, case, or result of a benchmark from an overlay: by its keys, or as none of its values could hold records."""
+    if not isinstance(content, Mapping) or "model_type" in content:
+        return False
+    if OTHER_DOCUMENTS & content.keys():
+        return True
+    holds = (
+        (isinstance(value, list) and (not value or isinstance(value[0], Mapping))) or isinstance(value, Mapping)
+        for value in content.values()
+    )
+    return not any(holds) and not {*SCHEMAS, "sources"} & content.keys()
 
 
 def _overlay_files(overlays: Iterable[Path], problems: Problems) -> list[Path]:

@@ -339,8 +339,15 @@ def test_a_malformed_overlay_is_told_with_its_place(tmp_path, content, words):
 def test_specs_and_plans_in_a_folder_of_overlays_are_left_out(tmp_path):
     chip = {"name": "own chip", "figures": {"tdp_w": {"value": 700, "unit": "W"}}}
     (tmp_path / "own.json").write_text(json.dumps({"chips": [chip]}))
-    for name, document in (("spec", {"name": "s", "workloads": [], "sites": []}), ("case", {"workload": {}})):
+    for name, document in (
+        ("spec", {"name": "s", "workloads": [], "sites": []}),
+        ("case", {"workload": {}}),
+        ("run", {"mean_ttft_ms": 3.0, "ttfts": [0.1]}),
+    ):
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     assert Catalog.load([tmp_path]).has("chips", "own chip")
+    (tmp_path / "wrong.json").write_text(json.dumps({"chipz": []}))
+    with pytest.raises(CatalogError, match="chipz"):
+        Catalog.load([tmp_path])
     with pytest.raises(CatalogError, match=r"spec\.json.*is a spec, a plan or a case, and no overlay"):
         Catalog.load([tmp_path / "own.json", tmp_path / "spec.json"])
