@@ -150,9 +150,15 @@ def _architecture(draft: _Draft, workload: dict[str, Any], sources: Sources, cat
 
 
 def _formats(draft: _Draft, workload: dict[str, Any], sources: Sources, catalog: Catalog) -> None:
-    """State the formats of weights and KV cache that an engine was launched or measured with; those of the checkpoint, as a guess, where neither says."""
+    """State the formats of weights and KV cache that an engine was launched or measured with; those of the checkpoint, as a guess, where neither says.
+
+    Without an engine weights in 16 bit may be narrowed to 8, which is a guess too.
+    """
     log = sources.log
     if log is None and sources.launch is None:
+        published = _published(workload, sources, catalog)
+        workload["precision"] = ["fp8", WIDE] if published == WIDE else [published]
+        draft.guess("workloads[0].precision", f"ways_in.guess_formats_{'open' if published == WIDE else 'published'}")
         return
     if "precision" not in workload:
         stated = log.weights if log is not None else ""

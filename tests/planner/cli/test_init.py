@@ -358,3 +358,17 @@ def test_a_tuned_or_narrowed_copy_out_of_reach_is_planned_as_its_network(files, 
     assert "stands for RedHatAI" in document["assumptions"]["workloads[0].architecture"]
     assert main(["init", "--model", "hf:org/Unheard-7B-Instruct"]) == INVALID
     assert "is not in the cache" in capsys.readouterr().err
+
+
+def test_formats_that_no_source_states_are_a_guess(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    quantised = {**CONFIG, "quantization_config": {"quant_method": "awq", "bits": 4}}
+    (files / "narrow.config.json").write_text(json.dumps(quantised))
+    for options, expected in (
+        (["--model", "hf:Qwen/Qwen3-32B"], ["fp8", "bf16"]),
+        (["--model", "hf:deepseek-ai/DeepSeek-V3"], ["fp8"]),
+        (["--config", "narrow.config.json"], ["int4"]),
+    ):
+        document, echoed = init(capsys, *options)
+        assert document["workloads"][0]["precision"] == expected
+        assert "workloads[0].precision: guess: " in echoed
