@@ -173,13 +173,17 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class QuoteAnswers:
-    """Answers to quotes, the one that saves most first; `together`: all at once, None for a single quote. `unit`: of the objective."""
+    """Answers to quotes, the one that saves most first; `together`: all at once, None for a single quote. `unit`: of the objective.
+
+    `renewed`: whether a stored plan was solved anew.
+    """
 
     base: Base
     unit: str
     found: tuple[QuoteAnswer, ...]
     together: Together | None = None
     seconds: float = 0.0
+    renewed: bool = False
 
     @property
     def status(self) -> str:
@@ -217,6 +221,7 @@ class QuoteAnswers:
             together = {"status": self.together.status, "saving": self.together.saving.row(), "taken": taken}
         return {
             "base": self.base.row(),
+            "solved_anew": self.renewed,
             "unit": self.unit,
             "quotes": [each.document() for each in self.found],
             "together": together,
@@ -226,7 +231,7 @@ class QuoteAnswers:
     @property
     def words(self) -> list[str]:
         """Say what to do with each quote, the best first, and with all."""
-        said = [self.base.message.text()]
+        said = [*([say("quote.solved_anew")] if self.renewed else []), self.base.message.text()]
         without = self.base.start if self.base.start is not None else 0.0
         for each in self.found:
             said += each.words(self.unit, without)

@@ -6,7 +6,7 @@ import copy
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,10 @@ OFFERS = "offers"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The `plan` without quotes; `variants`: of its spec with all offers written out; `without`: its objective and bound, the less the better."""
+    """The `plan` without quotes; `variants`: of its spec with all offers written out; `without`: its objective and bound, the less the better.
+
+    `renewed`: whether a stored plan was solved anew, for the catalog has changed since, or it has no answer.
+    """
 
     plan: Plan
     variants: Variants
@@ -50,6 +53,7 @@ class Start:
     base: Base
     options: Options
     overlays: Sequence[Path]
+    renewed: bool = False
 
     @property
     def problem(self) -> ResolvedSpec:
@@ -127,7 +131,8 @@ def started(
     varied = edited(document, edits)
     variants = Variants(varied, overlays, resolved(varied, overlays))
     options = study_options(variants.base, threads)
-    return _compared(plan, variants, options, overlays, problem.spec.robust is not None)
+    start = _compared(plan, variants, options, overlays, problem.spec.robust is not None)
+    return replace(start, renewed=isinstance(source, Plan) and stored is None)
 
 
 def _compared(plan: Plan, variants: Variants, options: Options, overlays: Sequence[Path], scenarios: bool) -> Start:

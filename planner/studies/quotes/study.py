@@ -89,7 +89,9 @@ def quote(
     order = sorted(range(len(found)), key=lambda i: -found[i].saving.found)
     together = _together(start, asked, order) if len(asked) > 1 else None
     seconds = time.perf_counter() - began
-    return QuoteAnswers(start.base, start.plan.objective["unit"], tuple(found[i] for i in order), together, seconds)
+    return QuoteAnswers(
+        start.base, start.plan.objective["unit"], tuple(found[i] for i in order), together, seconds, start.renewed
+    )
 
 
 def _answered(start: Start, asked: Quote, catalog: Catalog, seconds: float) -> QuoteAnswer:

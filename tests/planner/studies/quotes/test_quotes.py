@@ -163,6 +163,20 @@ def test_a_plan_counts_with_its_stored_objective_and_bound(small):
     assert shifted.found[0].saving.found == pytest.approx(one.found[0].saving.found - 1000.0)
 
 
+def test_a_plan_of_another_catalog_is_solved_anew_and_says_so(small):
+    plan = planner.solve(small())
+    other = {**plan.document, "catalog_digest": "0" * 64, "objective": {**plan.objective, "value": 1.0}, "bound": 1.0}
+    found = quote(other, WORDS.format(price="9", count="8 chips"))
+    assert found.renewed and "solved anew" in found.words[0] and found.base.plan == pytest.approx(plan.value)
+
+
+def test_sessions_are_refused_with_the_remedy(small):
+    spec = small()
+    spec["workloads"][0]["demand"] = {"sessions": 30}
+    with pytest.raises(SpecError, match="tasks_per_s"):
+        quote(spec, WORDS.format(price="2", count="8 chips"))
+
+
 def test_several_are_ranked_and_taken_together(small):
     prices = ("1.50", "1.10", "9")
     found = quote(small(3000), [WORDS.format(price=price, count="8 chips") for price in prices])
