@@ -15,8 +15,8 @@ from planner.studies.quotes.market import Market
 from planner.studies.quotes.quote import Quote, price_text
 from planner.studies.quotes.threshold import Threshold
 
-TAKE, UNPROVEN, LEAVE, NEEDED, NO_PLAN = "take", "unproven", "leave", "needed", "no plan"
-"""Verdicts: proven to save, found to save within the gaps, not taken, without it there is no plan, and with it there is none either."""
+TAKE, UNPROVEN, LEAVE, NEEDED, NO_PLAN, OPEN = "take", "unproven", "leave", "needed", "no plan", "open"
+"""Verdicts: proven to save, found to save within the gaps, not taken, without it there is no plan, with it there is none either, and search ended early."""
 Row = dict[str, Any]
 
 
@@ -120,13 +120,13 @@ class QuoteAnswer:
 
     def _verdict(self, unit: str, without: float) -> str:
         told: dict[str, str] = {"system": self.quote.system}
-        if self.verdict == NO_PLAN:
-            return say("quote.verdict_no_plan", **told)
+        if self.verdict in (NO_PLAN, OPEN):
+            return say("quote.verdict_open" if self.verdict == OPEN else "quote.verdict_no_plan", **told)
         told["taken"] = self._taken()
         if self.verdict == NEEDED:
             return say("quote.verdict_needed", **told)
         saving = {
-            name: f"{amount(value)} {unit}" for name, value in (("saving", self.saving.found), ("low", self.saving.low), ("high", self.saving.high))
+            name: _money(value, unit) for name, value in (("saving", self.saving.found), ("low", self.saving.low), ("high", self.saving.high))
         }  # fmt: skip
         share = share_words(self.saving.found / abs(without), ".2%") if without else ""
         if self.verdict == TAKE:
@@ -243,9 +243,7 @@ class QuoteAnswers:
             ]
             if math.isfinite(self.together.saving.found) and taken:
                 saving = f"{amount(self.together.saving.found)} {self.unit}"
-                low, high = (
-                    f"{amount(end)} {self.unit}" for end in (self.together.saving.low, self.together.saving.high)
-                )
+                low, high = (_money(end, self.unit) for end in (self.together.saving.low, self.together.saving.high))
                 said.append(say("quote.together", taken=enumerated(taken), saving=saving, low=low, high=high))
             else:
                 said.append(say("quote.together_none"))
@@ -291,6 +289,11 @@ def _finite(value: float) -> float | None:
 
 def _shown(value: float) -> str:
     return amount(value) if math.isfinite(value) else ""
+
+
+def _money(value: float, unit: str) -> str:
+    """Write an amount; one that no bound limits as such."""
+    return f"{amount(value)} {unit}" if math.isfinite(value) else say("quote.any_amount")
 
 
 def _between(saving: Saving) -> str:

@@ -25,6 +25,7 @@ from planner.studies.quotes.answer import (
     LEAVE,
     NEEDED,
     NO_PLAN,
+    OPEN,
     TAKE,
     UNPROVEN,
     Change,
@@ -166,6 +167,8 @@ def verdict_on(without: Trial, trial: Trial, saving: Saving) -> str:
     """Say what to do with a quote."""
     if not math.isfinite(without.value):
         return NEEDED if math.isfinite(trial.value) else NO_PLAN
+    if not math.isfinite(trial.value):
+        return OPEN
     if not trial.taken or saving.found <= SAME * abs(without.value):
         return LEAVE
     return TAKE if saving.low > SAME * abs(without.value) else UNPROVEN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import dataclasses
 import json
 import math
 import random
@@ -15,8 +16,9 @@ from planner.cli.main import main
 from planner.cli.studies import print_study
 from planner.errors import SpecError
 from planner.messages import translated
-from planner.studies.quotes.answer import LEAVE, NEEDED, NO_PLAN, TAKE, UNPROVEN
-from planner.studies.quotes.study import changes_between, held_at_once, quote
+from planner.studies.quotes.answer import LEAVE, NEEDED, NO_PLAN, OPEN, TAKE, UNPROVEN, QuoteAnswers
+from planner.studies.quotes.study import changes_between, held_at_once, quote, saved, verdict_on
+from planner.studies.quotes.threshold import Trial
 from tests.conftest import ALL_CASES
 
 CASES = 50 if ALL_CASES else 1
@@ -175,6 +177,21 @@ def test_sessions_are_refused_with_the_remedy(small):
     spec["workloads"][0]["demand"] = {"sessions": 30}
     with pytest.raises(SpecError, match="tasks_per_s"):
         quote(spec, WORDS.format(price="2", count="8 chips"))
+
+
+def test_a_search_that_ended_without_a_plan_leaves_the_quote_open(by_hand):
+    """Without a plan and a bound with the quote, nothing is known of it, and no amount is printed as infinite."""
+    without, nothing = Trial(math.nan, 100.0, 98.0), Trial(1.0, math.inf, -math.inf)
+    saving = saved(without, nothing)
+    assert verdict_on(without, nothing, saving) == OPEN and (saving.found, saving.low, saving.high) == (
+        0.0,
+        0.0,
+        math.inf,
+    )
+    found = by_hand[1]
+    ended = dataclasses.replace(found.found[0], verdict=OPEN, saving=saving, taken=0, first=None, full=None, changes=())
+    said = " ".join(QuoteAnswers(found.base, found.unit, (ended,)).words)
+    assert "--time-limit" in said and "inf " not in said and "Leave" not in said
 
 
 def test_several_are_ranked_and_taken_together(small):
