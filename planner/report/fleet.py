@@ -31,6 +31,14 @@ def fleet_row(plan: Plan, row: FleetRow) -> Row:
     }
 
 
+def peaks_of_sites(plan: Plan) -> dict[str, float]:
+    """Find the power [W] of each site in the slot in which it draws most."""
+    peaks: dict[str, float] = {}
+    for row in plan.document["schedule"]:
+        peaks[row["site"]] = max(peaks.get(row["site"], 0.0), row["power_w"])
+    return peaks
+
+
 def count_words(row: FleetRow) -> int | str:
     """Write how many systems of a row are had: one number, or the range over the hours where systems are paid for by the hour."""
     hours = row.get("running") or [row["count"]]

@@ -7,6 +7,9 @@ from typing import Any
 from planner.messages import commas, say
 from planner.plan import Plan
 from planner.plan.rows.workloads import Workload
+from planner.report.heads import right
+from planner.report.money import currency_of
+from planner.report.paper import Block, further
 
 
 def grade_rows(plan: Plan) -> list[dict[str, Any]]:
@@ -42,6 +45,29 @@ def _summed(grade: str, rows: list[Workload]) -> dict[str, Any]:
         "price_per_million_tokens": revenue / millions if revenue is not None and millions else None,
         "margin_share": (revenue - cost) / revenue if revenue else None,
     }
+
+
+def _is_sold(row: dict[str, Any]) -> bool:
+    return row["margin_share"] is not None
+
+
+def block(plan: Plan) -> Block:
+    """List cost, price and margin of each grade on the page of a plan; nothing where its workloads say the same."""
+    rows = grade_rows(plan)
+    sold, several = (any(told(row) for row in rows) for told in (_is_sold, lambda row: len(row["workloads"]) > 1))
+    rows = rows if (sold or several) and any(row["grade"] for row in rows) else []
+    entries = [
+        (
+            row["grade"] or say("grades.none"),
+            _number(row["cost_per_million_tokens"]),
+            _number(row["price_per_million_tokens"]),
+            "" if row["margin_share"] is None else f"{row['margin_share']:.1%}",
+        )
+        for row in rows
+    ]
+    currency = currency_of(plan)
+    costs, sells = (right(key, currency=currency) for key in ("levelised_cost_per_million", "sells_at"))
+    return Block(say("heading.by_grade"), (costs, sells, right("margin")), entries, further(len(entries)), least=4)
 
 
 def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:

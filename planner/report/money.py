@@ -14,6 +14,7 @@ from planner.report.story import tightest
 from planner.report.words import amount
 from planner.report.workloads import latency_words
 
+NATIONAL_W = 1e8  # power of a fleet from which on it is told before the total, which the page opens with
 CARRIES = 0.01  # share of the cost: smaller parts of it are left out
 
 
@@ -100,10 +101,8 @@ def costs(plan: Plan) -> Block:
         tokens=tokens_words(totals["tokens"]),
     )
     shares = commas(say("part.share", part=component_words(name), share=f"{part / total:.1%}") for name, part in parts)
-    entries = [
-        (words,)
-        for words in (total_words, shares, counts, electricity.carbon_words(plan), electricity.dispatch_words(plan))
-    ]
+    first = (counts, total_words, shares) if totals["peak_power_w"] >= NATIONAL_W else (total_words, shares, counts)
+    entries = [(words,) for words in (*first, electricity.carbon_words(plan), electricity.dispatch_words(plan))]
     return Block("", (), [entry for entry in entries if entry[0]], least=2)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from catalog.units import show
 from planner.messages import DEFAULT, Said, after_each_other, commas, listed, said, say, stopped, translated
 from planner.plan import Plan, binds, is_by_the_bound
 from planner.plan.rows.fleet import Deployment as DeploymentRow
@@ -18,8 +19,8 @@ from planner.plan.rows.money import Limit
 from planner.plan.rows.points import Point
 from planner.plan.rows.time import Slot
 from planner.plan.rows.workloads import Workload
-from planner.report import jobs, money, notes, quality, robust
-from planner.report.fleet import becomes, goes_back, replica_words, ways_to_have
+from planner.report import grades, jobs, money, notes, quality, robust
+from planner.report.fleet import becomes, goes_back, peaks_of_sites, replica_words, ways_to_have
 from planner.report.heads import left, right
 from planner.report.limits import margin_words
 from planner.report.load.paths import path_lines
@@ -28,7 +29,7 @@ from planner.report.marginal_values import ValuedLimit, over_words, valued_limit
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, further, short
 from planner.report.phases import span_words, windows_of
 from planner.report.report import diagnosis_chapters
-from planner.report.story import cost_of_kinds, had, story
+from planner.report.story import cost_of_kinds, costs_of_sites, had, story
 from planner.report.why import explanations, looser, oldest
 from planner.report.why.verdict import opening_sentences
 from planner.report.words import between, figure_words, status_words
@@ -37,6 +38,7 @@ Deployment = tuple[str, str, str, tuple[str, ...]]  # workload, site, systems, a
 
 STORY_LINES = 2  # lines of each sentence that opens the page
 NAMED_SITES = 3  # sites named for a kind of system; further ones are counted
+NAMED_PLACES = 8  # sites of a national plan that have a line each before other tables have further ones
 LONG_NAME = 40  # columns of a system with its site
 CARRIES = 0.01  # share of the objective: assumptions with a smaller share carry little
 
@@ -104,6 +106,7 @@ def _blocks(plan: Plan, language: str) -> list[Block]:
         _waiting(plan),
         _architectures(plan),
         _obtained(plan),
+        _places(plan),
         _owned(plan),
         _rented(plan),
         _runs(plan),
@@ -111,6 +114,7 @@ def _blocks(plan: Plan, language: str) -> list[Block]:
         _relays(plan),
         _jobs(plan),
         money.workloads(plan),
+        grades.block(plan),
         money.costs(plan),
         money.earnings(plan),
         _binding(plan),
@@ -142,6 +146,28 @@ def _obtained(plan: Plan) -> Block:
     ]
     rest, columns = further(len(entries)), (left("how"), right("count"), right("of_the_cost"), left("where"))
     return Block(say("heading.obtained"), columns, entries, rest, least=3)
+
+
+def _places(plan: Plan) -> Block:
+    """List the sites of a fleet that stands at more than its kinds can name: systems, power at the peak of each, and part of the cost."""
+    held: dict[str, list[FleetRow]] = defaultdict(list)
+    for row in plan.document["fleet"]:
+        if not row.get("unit"):
+            held[row["site"]].append(row)
+    if len(held) <= NAMED_SITES + 1:
+        return Block(say("heading.places"), (), [])
+    costs, power, total = costs_of_sites(plan), peaks_of_sites(plan), plan.totals["cost"]
+    entries = [
+        (
+            site,
+            f"{most_at_once(held[site]):,}",
+            show(power[site], "W") if site in power else "",
+            f"{costs[site] / total:.1%}" if total else "",
+        )
+        for site in sorted(held, key=lambda site: -costs[site])
+    ]
+    columns = (right("systems"), right("power_at_peak"), right("of_the_cost"))
+    return Block(say("heading.places"), columns, entries, further(len(entries)), least=NAMED_PLACES)
 
 
 def _waiting(plan: Plan) -> Block:

@@ -67,6 +67,14 @@ def cost_of_kinds(plan: Plan) -> dict[tuple[str, str], float]:
     return costs
 
 
+def costs_of_sites(plan: Plan) -> dict[str, float]:
+    """Add up the cost lines of each site; 0 for others."""
+    costs: dict[str, float] = defaultdict(float)
+    for row in plan.document["cost_lines"]:
+        costs[row["site"]] += row["amount"]
+    return costs
+
+
 def had(how: str) -> str:
     """Write a way to obtain a system before its name.
 
@@ -82,9 +90,7 @@ def had(how: str) -> str:
 def _here(index: PlanIndex) -> Iterator[str]:
     """Name the sites by their part of the cost, what makes them cheap, and what bounds them."""
     asked = index.plan.document["spec"]["sites"]
-    costs: dict[str, float] = defaultdict(float)
-    for row in index.plan.document["cost_lines"]:
-        costs[row["site"]] += row["amount"]
+    costs = costs_of_sites(index.plan)
     held = {site: costs[site] for site in index.sites}
     if len(asked) == 1 and len(held) == 1:
         yield say("story.only_site", site=next(iter(held)))

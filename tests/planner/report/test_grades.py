@@ -12,6 +12,7 @@ import planner
 from planner.plan import Plan
 from planner.report.grades import grade_rows
 from planner.report.outputs.sections import csv_tables
+from planner.report.page import one_page
 from planner.report.report import render
 from planner.verify.plan import verify_plan
 
@@ -70,3 +71,19 @@ def test_a_price_that_cannot_be_read_is_refused(price, words):
     with pytest.raises(planner.SpecError) as caught:
         planner.check_spec({**priced(None), "workloads": [{**priced(None)["workloads"][0], "selling_price": price}]})
     assert words in str(caught.value) and "selling_price" in str(caught.value)
+
+
+def test_the_page_states_what_each_grade_costs_and_earns(sold):
+    (grade,) = grade_rows(sold)
+    told = [f"{grade['cost_per_million_tokens']:.4f}", "14.0000", f"{grade['margin_share']:.1%}"]
+    lines = [line.split() for line in one_page(sold).splitlines()]
+    assert ["consumer", *told] in lines
+
+
+def test_grades_without_a_price_are_summed_up_where_they_hold_several_workloads():
+    plan = planner.solve(priced(None))
+    assert "Grade of tokens" not in one_page(plan)
+    document = copy.deepcopy(plan.document)
+    document["workloads"].append({**document["workloads"][0], "name": "second"})
+    document["spec"]["workloads"].append({**document["spec"]["workloads"][0], "name": "second"})
+    assert "Grade of tokens" in one_page(Plan(document))

@@ -165,6 +165,34 @@ def test_the_sites_of_each_kind(mixed):
     assert len(shown) >= 3 and (not hidden or f"… {hidden} more" in page)
 
 
+def test_many_sites_have_a_line_each(mixed):
+    """Five more sites, copies of the fleet, hours and costs of one, each larger than the one before; nothing of the kind at few sites."""
+    document = copy.deepcopy(mixed.document)
+    names = [f"site {i}" for i in range(5)]
+    for key, number in (("fleet", "count"), ("schedule", "power_w"), ("cost_lines", "amount")):
+        rows = [row for row in document[key] if row["site"] == "us-texas"]
+        document[key] += [
+            {**row, "site": name, number: int(row[number] * 5) * (5 + i)}
+            for i, name in enumerate(names)
+            for row in rows
+        ]
+    document["totals"]["cost"] = sum(row["amount"] for row in document["cost_lines"])
+    document["totals"]["peak_power_w"] = 2e8
+    page = one_page(Plan(document))
+    rows = rows_under(page, "Where  ")
+    shown = {row[0]: row[1:] for row in rows if not row[0].startswith("…")}
+    assert list(shown)[:5] == names[::-1][: len(shown)] and (
+        len(shown) == 8 or rows[-1] == [f"… {8 - len(shown)} more"]
+    )
+    for name, told in list(shown.items())[:5]:
+        power = max(row["power_w"] for row in document["schedule"] if row["site"] == name)
+        part = sum(row["amount"] for row in document["cost_lines"] if row["site"] == name) / document["totals"]["cost"]
+        count = sum(row["count"] for row in document["fleet"] if row["site"] == name)
+        assert told == [f"{count:,}", show(power, "W"), f"{part:.1%}"]
+    assert "200 MW at the peak" in page
+    assert "Where  " not in one_page(mixed)
+
+
 def test_prices_totals_and_what_is_kept(stored):
     page = one_page(stored)
     flat, currency = one_line(page), stored["spec"].get("currency", "USD")
