@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planner.calibration.scores import Validation
     from planner.estimate.answer import Estimate
     from planner.facts import Fact
+    from planner.replay.answer import Replayed
     from planner.report.why.stale import Stale
     from planner.robust.promises import Promises
     from planner.studies.against.actual import Actual
@@ -119,6 +120,17 @@ def robust(plan: PlanSource, *, overlays: Sequence[Path] = (), scenarios: int = 
     from planner.robust.promises import robust
 
     return robust(_plan(plan), overlays=overlays, scenarios=scenarios, seed=seed)
+
+
+def replay(
+    plan: PlanSource, trace: str | Path | None = None, *, overlays: Sequence[Path] = (), requests: int = 20_000, seed: int = 1, router: str = "random",
+    replicas: int = 1,
+) -> Replayed:  # fmt: skip
+    """Simulate the deployments of a plan request by request, on drawn requests or on those of a trace. Raises SpecError, OSError."""
+    from planner.replay.answer import Asked, replay
+
+    asked = Asked(requests, seed, router, replicas)
+    return replay(_plan(plan), Path(trace) if trace else None, overlays=overlays, asked=asked)
 
 
 @overload

@@ -29,6 +29,7 @@ from planner.cli.output import check_outputs, take_workbook
 from planner.cli.plan import HTML, add_check, add_plan, add_report, add_show, add_verify
 from planner.cli.prices import add_stale
 from planner.cli.probe import add_probe
+from planner.cli.replay import add_replay
 from planner.cli.resources import hold_to_memory, not_installed, out_of_memory
 from planner.cli.robust import add_robust
 from planner.cli.schema import add_schema
@@ -97,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_calibrate(commands)
     add_probe(commands)
     add_robust(commands, shared)
+    add_replay(commands, shared)
     add_measure(commands, shared)
     add_compare(commands, shared)
     add_studies(commands, shared)

@@ -46,7 +46,7 @@ def evaluate(
         for system, scaleout, layout, count in zip(systems, scaleouts, layouts, workers, strict=True)
     )
     found = disaggregated(
-        workload.architecture, prefill, decode, batch, link=_link(workload.spec, systems, *scaleouts),
+        workload.architecture, prefill, decode, batch, link=link_of(workload.spec, systems, *scaleouts),
         lengths=lengths_of(workload, choice), precisions=precisions_of(choice),
         speculation=drafting(workload.spec.speculation), cache=reuse_of(workload.spec, systems[0], choice.waiting),
         arrival_scv=workload.spec.arrival_cv**2,
@@ -60,7 +60,7 @@ def correction_of(workload: ServingFacts, systems: tuple[SystemFacts, SystemFact
     return own[0].in_two_pools(own[1])
 
 
-def _link(
+def link_of(
     workload: Serving, systems: tuple[SystemFacts, SystemFacts], prefill: ScaleOut, decode: ScaleOut
 ) -> TransferLink:
     """Join two networks by the slower one, after the longer way; between vendors caches are converted too."""

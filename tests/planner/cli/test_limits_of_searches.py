@@ -21,6 +21,7 @@ NO_SEARCH = {
     "dashboard",
     "probe",
     "export",
+    "replay",
 }
 """Commands that print, compare or check what is there already."""
 

@@ -1,0 +1,1 @@
+"""Request-level simulation of the deployments of a plan, beside the closed forms that chose them: `flopwatt replay`."""
