@@ -29,9 +29,8 @@ from planner.cli.output import check_outputs, take_workbook
 from planner.cli.plan import HTML, add_check, add_plan, add_report, add_show, add_verify
 from planner.cli.prices import add_stale
 from planner.cli.probe import add_probe
-from planner.cli.replay import add_replay
 from planner.cli.resources import hold_to_memory, not_installed, out_of_memory
-from planner.cli.robust import add_robust
+from planner.cli.robust import add_replay, add_robust
 from planner.cli.schema import add_schema
 from planner.cli.streams import abandon_output, prepare_streams
 from planner.cli.studies import add_studies

@@ -34,7 +34,7 @@ SAMPLES = 120
 BUSIEST, TYPICAL, TRACE = "busiest", "typical", "trace"
 FLAT = 0.99  # typical over busiest load from which on one stands for both
 STEPS = "▁▂▃▄▅▆▇█"
-COLUMNS = 60  # of a chart in text
+COLUMNS = 60  # columns of a chart in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Asked:
 def replay(
     plan: Plan, trace: Path | None = None, *, overlays: Sequence[Path] = (), asked: Asked = Asked(), place: str = "plan"
 ) -> Replayed:
-    """Simulate every deployment of a plan on drawn requests of its busiest and its typical hour, or on those of a trace.
+    """Simulate every deployment of a plan on drawn requests of its busiest and its typical hour, or on the requests of a trace.
 
     `place` names the plan in errors. Raises SpecError for a plan without an answer, options out of range, or a file that is no trace;
     ModuleNotFoundError where simpy is missing, and OSError for a missing file.
@@ -154,7 +154,7 @@ def _load(deployed: Deployed, hour: str, trace: Path | None, asked: Asked) -> di
 def _of_trace(deployed: Deployed, trace: Path, simulated: int, asked: Asked) -> Requests:
     """Read a trace, of which a deployment takes its share and each of its replicas as much as any other; the simulated ones take theirs.
 
-    Of a trace without times, requests arrive at random at the mean rate of the plan. Times are those of the engine's clock.
+    Of a trace without times, requests arrive at random at the mean rate of the plan. Times are on the clock of the engine.
     """
     pace = deployed.pace.rate
     whole = replace(deployed.stream, requests_per_s=deployed.typical / deployed.share)

@@ -49,10 +49,10 @@ class Deployed:
     stream: Stream
     pace: Pace
     replicas: int
-    capacity: float  # of a replica at full load [request/s]
+    capacity: float  # what a replica serves at full load [request/s]
     rates: tuple[float, ...]
     weights: tuple[float, ...]
-    share: float  # of the requests of its workload over the calendar
+    share: float  # part of the requests of its workload over the calendar
     limits: Mapping[str, float]  # at the site, by metric: that of its highest percentile [s]
     planned_s: Mapping[str, float]  # what the plan states at full load, by "ttft.p95"
     classes: bool = False

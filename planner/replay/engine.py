@@ -1,4 +1,4 @@
-"""One engine with continuous batching, advanced step by step: who is admitted, which tokens ride in a step, what is held and evicted.
+"""One engine with continuous batching, advanced step by step: who is admitted, which tokens ride in a step, which caches are held and evicted.
 
 Prompts are taken in order of arrival, in chunks beside the decode of others, as far as the budget of a step, the cap on running requests and
 the KV cache go. While nothing arrives, ends or is prefilled, many steps are taken at once. Times of steps: `planner.replay.steps`. Several
@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 
 from planner.replay.steps import StepTimes
 
-HALF = 0.5  # of a token that a decode step adds, which it attends to on average: the convention of the closed forms
+HALF = (
+    0.5  # part of a token that a decode step adds, which it attends to on average: the convention of the closed forms
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Room for KV caches: bytes of a chip, what each request takes on admission, and of each token beyond what is reserved; most requests."""
+    """Room for KV caches: bytes of a chip, what each request takes on admission, and of each token beyond the reserve; most requests."""
 
     room_bytes: float
     of_request: list[float]
@@ -41,7 +43,7 @@ class Log:
     evicted: int = 0
     busy_s: float = 0.0
     steps: int = 0
-    decode_s: float = 0.0  # of steps with decode, without what prompts add
+    decode_s: float = 0.0  # in steps with decode, without what prompts add
     decode_steps: int = 0
     prompts_s: float = 0.0  # that prompts take of engines
     prompts: int = 0
@@ -64,19 +66,95 @@ class Work:
     tokens_per_step: float
 
 
+class Prefill:
+    """The prompts that an engine computes, in order of arrival: each on one attention rank, in chunks as large as the budget of a step leaves."""
+
+    def __init__(self, times: StepTimes, begun: list[float]):
+        self.times, self.begun = times, begun
+        self.ranks, self.stages = times.worker.ranks, times.worker.stages
+        self.budget = float(times.worker.constants.chunk_tokens)
+        self.under_way: deque[list[float]] = deque()  # request, tokens done, tokens of the prompt, its rank
+        self.left_on = [0.0] * self.ranks  # tokens by rank
+
+    def __len__(self) -> int:
+        return len(self.under_way)
+
+    def add(self, request: int, done: float, prompt: float) -> None:
+        """Take a prompt of which some tokens are there, on the rank that has fewest to compute."""
+        rank = min(range(self.ranks), key=self.left_on.__getitem__) if self.ranks > 1 else 0
+        self.left_on[rank] += prompt - done
+        self.under_way.append([request, done, prompt, rank])
+
+    def chunk(self, now: float) -> tuple[float, float, float, list[int]]:
+        """Fill the budget of a step: (tokens of the fullest rank, of all ranks, attention [s], requests whose prompts end with it)."""
+        plain = self.ranks == 1 and self.stages == 1
+        return self._of_one_rank(now) if plain else self._of_all_ranks(now)
+
+    def _of_one_rank(self, now: float) -> tuple[float, float, float, list[int]]:
+        """Fill the budget with prompts in order of arrival: (tokens, tokens, attention [s], requests whose prompts end)."""
+        left, attention, ready = self.budget, 0.0, []
+        under_way, begun = self.under_way, self.begun
+        while under_way and left > 0:
+            part = under_way[0]
+            request, done, prompt = int(part[0]), part[1], part[2]
+            if math.isnan(begun[request]):
+                begun[request] = now
+            taken = min(left, prompt - done)
+            attention += self.times.attention_s(done, done + taken)
+            left -= taken
+            part[1] = done + taken
+            self.left_on[0] -= taken
+            if part[1] >= prompt:
+                ready.append(request)
+                under_way.popleft()
+        tokens = self.budget - left
+        return tokens, tokens, attention, ready
+
+    def _of_all_ranks(self, now: float) -> tuple[float, float, float, list[int]]:
+        """Fill the budgets of all ranks and micro-batches: (tokens of the fullest, of all ranks beside it, its attention [s], requests whose prompts end).
+
+        A prompt stays on its rank; its chunks follow each other through the micro-batches of a round, which lasts as long as its fullest one.
+        """
+        lanes = [[0.0] * self.stages for _ in range(self.ranks)]
+        attention = [[0.0] * self.stages for _ in range(self.ranks)]
+        ready: list[int] = []
+        kept: deque[list[float]] = deque()
+        begun = self.begun
+        for part in self.under_way:
+            request, rank = int(part[0]), int(part[3])
+            for lane in range(self.stages):
+                taken = min(self.budget - lanes[rank][lane], part[2] - part[1])
+                if taken <= 0:
+                    continue
+                if math.isnan(begun[request]):
+                    begun[request] = now
+                attention[rank][lane] += self.times.attention_s(part[1], part[1] + taken)
+                lanes[rank][lane] += taken
+                part[1] += taken
+                self.left_on[rank] -= taken
+            if part[1] >= part[2]:
+                ready.append(request)
+            else:
+                kept.append(part)
+        self.under_way = kept
+        fullest = max(max(rank) for rank in lanes)
+        total = max(sum(rank[lane] for rank in lanes) for lane in range(self.stages))
+        slowest = max(max(rank) for rank in attention)
+        return fullest, max(total, fullest), slowest, ready
+
+
 class Engine:
     """One worker. `decodes_only`: prompts come computed from another pool, and a request joins with the start of a step."""
 
     def __init__(self, times: StepTimes, work: Work, memory: Memory, log: Log, decodes_only: bool = False):
         constants = times.worker.constants
         self.times, self.work, self.memory, self.log, self.decodes_only = times, work, memory, log, decodes_only
-        self.ranks, self.stages = times.worker.ranks, times.worker.stages
-        self.budget = float(constants.chunk_tokens)
+        self.whole = float(constants.chunk_tokens) * times.worker.stages  # a prompt stays on its rank
         self.interleave = float(constants.interleave_tokens)
         self.sat_out = max(float(constants.steps_waited) - 1.0, 0.0)
         self.now = 0.0
         self.waiting: deque[int] = deque()
-        self.prefilling: deque[list[float]] = deque()  # request, tokens done, tokens of the prompt, its rank
+        self.prefilling = Prefill(times, log.begun)
         self.running: dict[int, int] = {}  # request -> step at which it joined
         self.made: dict[int, int] = {}  # tokens of its answer, after the first, that an evicted request has
         self.ends: list[tuple[int, int, int]] = []  # step, request, step at which it joined
@@ -86,7 +164,6 @@ class Engine:
         self.held = 0.0  # bytes
         self.grown: dict[int, float] = {}  # steps when a request began to grow
         self.count = 0  # steps so far
-        self.prompts_on = [0.0] * self.ranks  # tokens of prompts under way by rank
 
     @property
     def inside(self) -> int:
@@ -139,9 +216,7 @@ class Engine:
                 continue
             prompt = float(self.work.prompts[request] + (1 + self.made[request] if again else 0))
             done = min(0.0 if again else self.work.found[request], prompt - 1.0)
-            rank = min(range(self.ranks), key=self.prompts_on.__getitem__) if self.ranks > 1 else 0
-            self.prompts_on[rank] += prompt - done
-            self.prefilling.append([request, done, prompt, rank])
+            self.prefilling.add(request, done, prompt)
 
     def _release(self, request: int) -> None:
         self.held -= self.memory.of_request[request]
@@ -222,7 +297,7 @@ class Engine:
         return max(int((self.memory.room_bytes - self.held) / added), 1) if added > 0 else 1 << 30
 
     def _passed(self, steps: int, decode: float, prompts: float) -> None:
-        """Let so many steps pass: what runs grows, and some of it ends."""
+        """Let a number of steps pass: what runs grows, and some of it ends."""
         n, log, work = len(self.running), self.log, self.work
         self.now += decode + prompts
         self.count += steps
@@ -252,8 +327,7 @@ class Engine:
     def _mixed(self) -> None:
         """Take one step of decode with chunks of prompts in it."""
         n, log, times = len(self.running), self.log, self.times
-        plain = self.ranks == 1 and self.stages == 1
-        tokens, total, attention, ready = self._one_chunk() if plain else self._chunks()
+        tokens, total, attention, ready = self.prefilling.chunk(self.now)
         decode = times.decode_s(n, self.context / n) if n else 0.0
         prompts = times.prompts_s(n, tokens, total) + attention
         bare = decode or times.decode_s(1, float(times.worker.lengths.prompt))
@@ -271,61 +345,8 @@ class Engine:
         if not math.isnan(self.log.first[request]):
             return
         computed = self.work.prompts[request] - self.work.found[request]
-        whole = self.budget * self.stages  # a prompt stays on its rank
-        more = math.ceil(computed / self.interleave) - math.ceil(computed / whole)
+        more = math.ceil(computed / self.interleave) - math.ceil(computed / self.whole)
         self.log.further[request] += (self.sat_out + max(more, 0)) * step_s
-
-    def _one_chunk(self) -> tuple[float, float, float, list[int]]:
-        """Fill the budget with prompts in order of arrival: (tokens, tokens, attention [s], requests whose prompts end)."""
-        left, attention, ready = self.budget, 0.0, []
-        prefilling, begun = self.prefilling, self.log.begun
-        while prefilling and left > 0:
-            part = prefilling[0]
-            request, done, prompt = int(part[0]), part[1], part[2]
-            if math.isnan(begun[request]):
-                begun[request] = self.now
-            taken = min(left, prompt - done)
-            attention += self.times.attention_s(done, done + taken)
-            left -= taken
-            part[1] = done + taken
-            self.prompts_on[0] -= taken
-            if part[1] >= prompt:
-                ready.append(request)
-                prefilling.popleft()
-        tokens = self.budget - left
-        return tokens, tokens, attention, ready
-
-    def _chunks(self) -> tuple[float, float, float, list[int]]:
-        """Fill the budgets of all ranks and micro-batches: (tokens of the fullest, of all ranks beside it, its attention [s], requests whose prompts end).
-
-        A prompt stays on its rank; its chunks follow each other through the micro-batches of a round, which lasts as long as its fullest one.
-        """
-        lanes = [[0.0] * self.stages for _ in range(self.ranks)]
-        attention = [[0.0] * self.stages for _ in range(self.ranks)]
-        ready: list[int] = []
-        kept: deque[list[float]] = deque()
-        begun = self.log.begun
-        for part in self.prefilling:
-            request, rank = int(part[0]), int(part[3])
-            for lane in range(self.stages):
-                taken = min(self.budget - lanes[rank][lane], part[2] - part[1])
-                if taken <= 0:
-                    continue
-                if math.isnan(begun[request]):
-                    begun[request] = self.now
-                attention[rank][lane] += self.times.attention_s(part[1], part[1] + taken)
-                lanes[rank][lane] += taken
-                part[1] += taken
-                self.prompts_on[rank] -= taken
-            if part[1] >= part[2]:
-                ready.append(request)
-            else:
-                kept.append(part)
-        self.prefilling = kept
-        fullest = max(max(rank) for rank in lanes)
-        total = max(sum(rank[lane] for rank in lanes) for lane in range(self.stages))
-        slowest = max(max(rank) for rank in attention)
-        return fullest, max(total, fullest), slowest, ready
 
 
 def _steps_in(seconds: float, first: float, each: float) -> int:

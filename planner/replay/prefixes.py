@@ -18,7 +18,7 @@ class Tiers:
     `hits`: share of requests that find theirs in each tier, as stated or predicted. Of `popular` prefixes it is not used: they are kept and dropped.
     """
 
-    tokens: float  # of a prefix
+    tokens: float  # length of a prefix
     places: tuple[float, ...]
     loaded: tuple[float, ...]
     load_s: tuple[float, ...]

@@ -18,7 +18,7 @@ from planner.ways_in.trace_rows import read_rows
 WARM_UP, STAYS = (
     0.10,
     5.0,
-)  # further requests before those that count: a share of their number, and as many as come in so many mean stays
+)  # further requests before those that count: a share of their number, and those that come in this number of mean stays
 COOL_DOWN, LAST_STAYS = 0.03, 3.0  # the same after them, so that the last that count meet the usual load
 LEAST_OUTPUT = 2  # tokens of a drawn answer, for there to be a time per output token
 
@@ -32,7 +32,7 @@ class Requests:
     outputs: Ints
     counted: Bools
     prefixes: Ints
-    blocks: Sequence[Sequence[int]] = ()  # of each prompt, where a trace has them
+    blocks: Sequence[Sequence[int]] = ()  # blocks of each prompt, where a trace has them
     left_out: int = 0  # rows of a trace without prompt or answer
 
     def __len__(self) -> int:
@@ -66,7 +66,7 @@ class Stream:
 def drawn(stream: Stream, count: int, seed: int, inside: float = 0.0) -> Requests:
     """Draw `count` requests that count, with others before and after them; gaps and lengths follow gamma distributions.
 
-    `inside`: requests that are there at once on average, so many of which a mean stay lasts.
+    `inside`: requests that are there at once on average, which is how many come in a mean stay.
 
     Each draw takes one of as many slices of equal chance, in random order, so that the mean load is the stated one.
     """

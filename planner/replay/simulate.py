@@ -49,7 +49,7 @@ class Run:
     """What a simulation has found: latencies of the requests that count and have ended [s], and means of what made them."""
 
     ttft_s: Floats
-    tpot_s: Floats  # of answers of two tokens and more
+    tpot_s: Floats  # for answers of two tokens and more
     e2e_s: Floats
     within: Bools  # whether each of the counted requests that have ended has a time per output token
     arrived: int

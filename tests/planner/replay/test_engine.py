@@ -94,7 +94,7 @@ def test_every_request_ends_or_is_refused_and_all_memory_is_given_back(drawn, ca
     assert (
         engine.idle and engine.held == pytest.approx(0.0, abs=1e-6) and engine.context == pytest.approx(0.0, abs=1e-6)
     )
-    assert not engine.growing and engine.prompts_on == pytest.approx([0.0] * engine.ranks, abs=1e-6)
+    assert not engine.growing and engine.prefilling.left_on == pytest.approx([0.0] * engine.prefilling.ranks, abs=1e-6)
 
 
 def test_answers_that_outgrow_the_cache_send_the_youngest_back_which_is_computed_again():
