@@ -44,6 +44,7 @@ KINDS = ("one pool", "prefixes", "two pools")
 FIGURES = tuple((metric, share) for metric in ("ttft", "tpot", "e2e") for share in (0.5, 0.95))
 GRID = np.geomspace(1e-3, 1.0, 300)
 PREFIXES = 200
+MOST_VARIATION = 3.0
 DENSE_LAYOUTS = ((1, 1, 1, 1), (2, 1, 1, 1), (4, 1, 1, 1), (1, 2, 1, 1))
 EXPERT_LAYOUTS = ((1, 1, 1, 1), (1, 1, 4, 4), (2, 1, 2, 4))
 WORKERS = ((1, 1), (2, 1), (1, 2), (3, 2))
@@ -132,11 +133,13 @@ def drawn_points(count: int, seed: int, constants: ServingConstants) -> Iterator
         kind, experts = KINDS[place % 3], bool(rng.random() < 0.4)
         layouts = EXPERT_LAYOUTS if experts else DENSE_LAYOUTS
         spreads = rng.choice([0.0, 0.25, 1.0], 2)
+        # the part of a prompt beside its prefix varies by no more than a spec may state
+        most = 1.0 - np.sqrt(spreads[0]) / MOST_VARIATION
         tokens = np.exp(rng.uniform(np.log([200, 50]), np.log([8000, 1000])))
         yield Point(
             kind, experts, layouts[rng.integers(len(layouts))],
             Lengths(float(round(tokens[0])), float(round(tokens[1])), float(spreads[0]), float(spreads[1])),
-            float(rng.uniform(0.3, 0.95)), WORKERS[rng.integers(len(WORKERS))], float(rng.uniform(0.3, 0.9)),
+            float(rng.uniform(0.3, 0.95)), WORKERS[rng.integers(len(WORKERS))], float(rng.uniform(0.3, min(0.9, most))),
             float(rng.uniform(0.8, 1.1)), float(rng.uniform(0.05, 0.4)), constants,
         )  # fmt: skip
 
@@ -155,7 +158,14 @@ def replayed(case: Point, point: ServingPoint, count: int, seed: int, requests: 
     rate = float(point.requests_per_s)
     if requests is None:
         cache = case.cache
-        stream = Stream(rate, case.lengths, case.arrival_scv, PREFIXES if cache else 0, case.exponent)
+        stream = Stream(
+            rate,
+            case.lengths,
+            case.arrival_scv,
+            PREFIXES if cache else 0,
+            case.exponent,
+            cache.prefix_tokens if cache else 0.0,
+        )
         requests = drawn(stream, count, seed, rate * float(latency_s(point, "e2e", "mean")))
     return simulate(case.server, requests, 1, "random", seed, requests_per_s=rate)
 

@@ -126,7 +126,7 @@ def replay(
     plan: PlanSource, trace: str | Path | None = None, *, overlays: Sequence[Path] = (), requests: int = 20_000, seed: int = 1, router: str = "random",
     replicas: int = 1,
 ) -> Replayed:  # fmt: skip
-    """Simulate the deployments of a plan request by request, on drawn requests or on those of a trace. Raises SpecError, OSError."""
+    """Simulate the deployments of a plan request by request, on drawn requests or on a trace. Raises SpecError, OSError."""
     from planner.replay.answer import Asked, replay
 
     asked = Asked(requests, seed, router, replicas)

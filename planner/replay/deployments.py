@@ -143,6 +143,8 @@ def _deployed(
         if limit.percentile != MEAN:
             limits[limit.metric] = limit.seconds
     stream = Stream(0.0, server.worker.lengths, workload.spec.arrival_cv**2)
+    if server.cache:
+        stream = replace(stream, prefix_tokens=min(server.cache.prefix_tokens, float(stream.lengths.prompt) - 1.0))
     if server.cache and isinstance(server.cache.reuse, Zipf):
         stream = replace(stream, prefixes=int(server.cache.reuse.prefixes), exponent=server.cache.reuse.exponent)
     fullest = server.cache.imbalance if server.cache else 1.0

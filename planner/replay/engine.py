@@ -31,6 +31,15 @@ class Memory:
 
 
 @dataclass(slots=True)
+class Room:
+    """What the micro-batches of an engine share: the queue of requests, bytes held, and requests admitted."""
+
+    waiting: deque[int] = field(default_factory=deque)
+    held: float = 0.0
+    admitted: int = 0
+
+
+@dataclass(slots=True)
 class Log:
     """What became of each request, and how the engines spent their time [s]. Times of requests that did not come so far are NaN."""
 
@@ -71,7 +80,7 @@ class Prefill:
 
     def __init__(self, times: StepTimes, begun: list[float]):
         self.times, self.begun = times, begun
-        self.ranks, self.stages = times.worker.ranks, times.worker.stages
+        self.ranks = times.worker.ranks
         self.budget = float(times.worker.constants.chunk_tokens)
         self.under_way: deque[list[float]] = deque()  # request, tokens done, tokens of the prompt, its rank
         self.left_on = [0.0] * self.ranks  # tokens by rank
@@ -87,8 +96,7 @@ class Prefill:
 
     def chunk(self, now: float) -> tuple[float, float, float, list[int]]:
         """Fill the budget of a step: (tokens of the fullest rank, of all ranks, attention [s], requests whose prompts end with it)."""
-        plain = self.ranks == 1 and self.stages == 1
-        return self._of_one_rank(now) if plain else self._of_all_ranks(now)
+        return self._of_one_rank(now) if self.ranks == 1 else self._of_all_ranks(now)
 
     def _of_one_rank(self, now: float) -> tuple[float, float, float, list[int]]:
         """Fill the budget with prompts in order of arrival: (tokens, tokens, attention [s], requests whose prompts end)."""
@@ -111,25 +119,17 @@ class Prefill:
         return tokens, tokens, attention, ready
 
     def _of_all_ranks(self, now: float) -> tuple[float, float, float, list[int]]:
-        """Fill the budgets of all ranks and micro-batches: (tokens of the fullest, of all ranks beside it, its attention [s], requests whose prompts end).
-
-        A prompt stays on its rank; its chunks follow each other through the micro-batches of a round, which lasts as long as its fullest one.
-        """
-        lanes = [[0.0] * self.stages for _ in range(self.ranks)]
-        attention = [[0.0] * self.stages for _ in range(self.ranks)]
+        left, attention = [self.budget] * self.ranks, [0.0] * self.ranks
         ready: list[int] = []
         kept: deque[list[float]] = deque()
-        begun = self.begun
         for part in self.under_way:
             request, rank = int(part[0]), int(part[3])
-            for lane in range(self.stages):
-                taken = min(self.budget - lanes[rank][lane], part[2] - part[1])
-                if taken <= 0:
-                    continue
-                if math.isnan(begun[request]):
-                    begun[request] = now
-                attention[rank][lane] += self.times.attention_s(part[1], part[1] + taken)
-                lanes[rank][lane] += taken
+            taken = min(left[rank], part[2] - part[1])
+            if taken > 0:
+                if math.isnan(self.begun[request]):
+                    self.begun[request] = now
+                attention[rank] += self.times.attention_s(part[1], part[1] + taken)
+                left[rank] -= taken
                 part[1] += taken
                 self.left_on[rank] -= taken
             if part[1] >= part[2]:
@@ -137,23 +137,28 @@ class Prefill:
             else:
                 kept.append(part)
         self.under_way = kept
-        fullest = max(max(rank) for rank in lanes)
-        total = max(sum(rank[lane] for rank in lanes) for lane in range(self.stages))
-        slowest = max(max(rank) for rank in attention)
-        return fullest, max(total, fullest), slowest, ready
+        return self.budget - min(left), self.budget * self.ranks - sum(left), max(attention), ready
 
 
 class Engine:
     """One worker. `decodes_only`: prompts come computed from another pool, and a request joins with the start of a step."""
 
-    def __init__(self, times: StepTimes, work: Work, memory: Memory, log: Log, decodes_only: bool = False):
+    def __init__(
+        self,
+        times: StepTimes,
+        work: Work,
+        memory: Memory,
+        log: Log,
+        decodes_only: bool = False,
+        room: Room | None = None,
+    ):
         constants = times.worker.constants
         self.times, self.work, self.memory, self.log, self.decodes_only = times, work, memory, log, decodes_only
-        self.whole = float(constants.chunk_tokens) * times.worker.stages  # a prompt stays on its rank
+        self.budget = float(constants.chunk_tokens)
         self.interleave = float(constants.interleave_tokens)
         self.sat_out = max(float(constants.steps_waited) - 1.0, 0.0)
         self.now = 0.0
-        self.waiting: deque[int] = deque()
+        self.room = room or Room()
         self.prefilling = Prefill(times, log.begun)
         self.running: dict[int, int] = {}  # request -> step at which it joined
         self.made: dict[int, int] = {}  # tokens of its answer, after the first, that an evicted request has
@@ -161,68 +166,79 @@ class Engine:
         self.grows: list[tuple[int, int, int]] = []
         self.growing: set[int] = set()
         self.context = 0.0  # tokens that all running requests attend to
-        self.held = 0.0  # bytes
         self.grown: dict[int, float] = {}  # steps when a request began to grow
         self.count = 0  # steps so far
 
     @property
     def inside(self) -> int:
         """Count the requests that wait or run."""
-        return len(self.waiting) + len(self.prefilling) + len(self.running)
+        return len(self.room.waiting) + len(self.prefilling) + len(self.running)
+
+    @property
+    def waiting(self) -> deque[int]:
+        """Return the requests that wait for admission, in order."""
+        return self.room.waiting
+
+    @property
+    def held(self) -> float:
+        """Return the bytes that requests hold of a chip's room for caches."""
+        return self.room.held
 
     @property
     def idle(self) -> bool:
         """Tell whether nothing is there to do."""
-        return not (self.waiting or self.prefilling or self.running)
+        return not (self.room.waiting or self.prefilling or self.running)
 
     def submit(self, request: int, now: float) -> None:
         """Let a request wait for admission; an idle engine begins at once."""
         if self.idle and self.now < now:
             self.now = now
-        self.waiting.append(request)
+        self.room.waiting.append(request)
 
     def advance(self, until: float) -> None:
         """Take all steps that begin before a time; the step under way then ends after it."""
         while self.now < until:
-            self._admit()
+            self.admit()
             if self.prefilling:
                 self._mixed()
             elif self.running:
                 self._decode(until)
-            elif not self.waiting:
+            elif not self.room.waiting:
                 return
 
     # -- memory --
 
-    def _admit(self) -> None:
+    def admit(self) -> None:
+        """Admit requests in order of arrival as long as the cap and the cache have room; refuse those that never fit."""
         memory, log = self.memory, self.log
-        while self.waiting:
-            request = self.waiting[0]
+        while self.room.waiting:
+            request = self.room.waiting[0]
             need = memory.of_request[request]
-            inside = len(self.running) + len(self.prefilling)
             if need > memory.room_bytes:
-                self.waiting.popleft()
+                self.room.waiting.popleft()
                 log.refused.add(request)
                 continue
-            if inside >= memory.most_requests or self.held + need > memory.room_bytes:
+            if self.room.admitted >= memory.most_requests or self.room.held + need > memory.room_bytes:
                 return
-            self.waiting.popleft()
-            self.held += need
+            self.room.waiting.popleft()
+            self.room.held += need
+            self.room.admitted += 1
             if math.isnan(log.admitted[request]):
                 log.admitted[request] = self.now
             again = request in self.made
             if self.decodes_only and not again:
-                self._join(request)
+                self.join(request)
                 continue
             prompt = float(self.work.prompts[request] + (1 + self.made[request] if again else 0))
             done = min(0.0 if again else self.work.found[request], prompt - 1.0)
             self.prefilling.add(request, done, prompt)
 
     def _release(self, request: int) -> None:
-        self.held -= self.memory.of_request[request]
+        self.room.held -= self.memory.of_request[request]
+        self.room.admitted -= 1
         if request in self.growing:
             self.growing.discard(request)
-            self.held -= self._grown(request)
+            self.room.held -= self._grown(request)
             del self.grown[request]
 
     def _grown(self, request: int) -> float:
@@ -230,7 +246,7 @@ class Engine:
 
     def _evict(self) -> None:
         """Send the youngest requests back to the queue where answers have outgrown the cache; their tokens are computed again."""
-        while self.held > self.memory.room_bytes and len(self.running) > 1:
+        while self.room.held > self.memory.room_bytes and len(self.running) > 1:
             request = max(self.running)
             steps = self.count - self.running[request]
             outgrown = self._grown(request) if request in self.growing else 0.0
@@ -239,11 +255,11 @@ class Engine:
             self.made[request] = self.made.get(request, 0) + int(steps * self.work.tokens_per_step)
             self.work.steps[request] -= steps
             self.log.evicted += 1
-            self.waiting.appendleft(request)
+            self.room.waiting.appendleft(request)
 
     # -- decode --
 
-    def _join(self, request: int) -> None:
+    def join(self, request: int) -> None:
         """Let a request decode from the next step on; its first token is out."""
         log = self.log
         if math.isnan(log.first[request]):
@@ -251,7 +267,7 @@ class Engine:
         steps = self.work.steps[request]
         if steps <= 0:
             log.end[request] = self.now
-            self.held -= self.memory.of_request[request]
+            self._release(request)
             return
         made = self.made.get(request, 0)
         self.running[request] = self.count
@@ -290,13 +306,13 @@ class Engine:
             seconds = first * most + 0.5 * each * most * (most - 1)
         else:
             seconds = first
-        self._passed(most, seconds, 0.0)
+        self.passed(most, seconds, 0.0)
 
     def _steps_until_full(self) -> int:
         added = len(self.growing) * self.work.tokens_per_step * self.memory.per_token
-        return max(int((self.memory.room_bytes - self.held) / added), 1) if added > 0 else 1 << 30
+        return max(int((self.memory.room_bytes - self.room.held) / added), 1) if added > 0 else 1 << 30
 
-    def _passed(self, steps: int, decode: float, prompts: float) -> None:
+    def passed(self, steps: int, decode: float, prompts: float) -> None:
         """Let a number of steps pass: what runs grows, and some of it ends."""
         n, log, work = len(self.running), self.log, self.work
         self.now += decode + prompts
@@ -308,7 +324,7 @@ class Engine:
             log.decode_s += decode
             log.decode_steps += steps
             self.context += n * steps * work.tokens_per_step
-            self.held += len(self.growing) * steps * work.tokens_per_step * self.memory.per_token
+            self.room.held += len(self.growing) * steps * work.tokens_per_step * self.memory.per_token
             while self.ends and self.ends[0][0] <= self.count:
                 _, request, joined = heapq.heappop(self.ends)
                 if self.running.get(request) == joined:
@@ -319,33 +335,32 @@ class Engine:
                 if self.running.get(request) == joined:
                     self.growing.add(request)
                     self.grown[request] = self.count
-            if self.held > self.memory.room_bytes:
+            if self.room.held > self.memory.room_bytes:
                 self._evict()
 
     # -- prompts --
 
     def _mixed(self) -> None:
         """Take one step of decode with chunks of prompts in it."""
-        n, log, times = len(self.running), self.log, self.times
+        n, times = len(self.running), self.times
         tokens, total, attention, ready = self.prefilling.chunk(self.now)
         decode = times.decode_s(n, self.context / n) if n else 0.0
         prompts = times.prompts_s(n, tokens, total) + attention
         bare = decode or times.decode_s(1, float(times.worker.lengths.prompt))
-        self._passed(1, decode, prompts)
+        self.passed(1, decode, prompts)
         for request in ready:
-            self._late(request, bare)
-            log.prompts += 1
-            if request in self.made:  # what is computed again ends with a token, as a step does
-                self.made[request] += 1
-                self.work.steps[request] -= 1
-            self._join(request)
+            self.prompt_ended(request, bare)
+            self.join(request)
 
-    def _late(self, request: int, step_s: float) -> None:
-        """Count the steps that measured engines let a first token wait beyond the schedule: what `steps_waited` and `interleave_tokens` add to it."""
-        if not math.isnan(self.log.first[request]):
+    def prompt_ended(self, request: int, step_s: float) -> None:
+        """Count a prompt, and the steps that measured engines let its first token wait beyond the schedule (`steps_waited`, `interleave_tokens`)."""
+        self.log.prompts += 1
+        if request in self.made:  # a prompt that is computed again ends with a token, as a step does
+            self.made[request] += 1
+            self.work.steps[request] -= 1
             return
         computed = self.work.prompts[request] - self.work.found[request]
-        more = math.ceil(computed / self.interleave) - math.ceil(computed / self.whole)
+        more = math.ceil(computed / self.interleave) - math.ceil(computed / self.budget)
         self.log.further[request] += (self.sat_out + max(more, 0)) * step_s
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.replay.engine import Engine, Work
+from planner.replay.engine import Engine, Log, Work
+from planner.replay.pipeline import Pipeline
 from planner.replay.prefixes import PrefixStore
 from planner.replay.requests import Requests
 from planner.replay.steps import StepTimes
@@ -83,8 +84,8 @@ def _later(clock: simpy.Environment, wait_s: float, act: Callable[[], None]) -> 
 class Replica:
     """A replica of one pool: an engine that prefills and decodes."""
 
-    def __init__(self, engine: Engine):
-        self.engines = [engine]
+    def __init__(self, engine: Engine | Pipeline):
+        self.engines: list[Engine | Pipeline] = [engine]
         self.engine = engine
 
     @property
@@ -126,15 +127,15 @@ class Group:
         clock: simpy.Environment,
         prefill: StepTimes,
         workers: int,
-        engines: list[Engine],
+        engines: list[Engine | Pipeline],
+        state: tuple[Work, Log],
         link: Link,
         sizes: list[float],
         further: float,
     ):
         """`sizes`: bytes of the cache of each prompt. `further`: measured factor on overhead, prefill and transfer of two pools, less one."""
-        engine = engines[0]
         self.clock, self.times, self.engines = clock, prefill, engines
-        self.work, self.log, self.sizes, self.further = engine.work, engine.log, sizes, further
+        (self.work, self.log), self.sizes, self.further = state, sizes, further
         self.link = link
         self.transfers = Transfers(clock, link, self._arrived)
         self.queue: deque[int] = deque()

@@ -54,13 +54,17 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream of requests to draw: rate [1/s], squared coefficient of variation of its gaps, lengths, and popularity of prefixes."""
+    """A stream of requests to draw: rate [1/s], squared coefficient of variation of its gaps, lengths, and popularity of prefixes.
+
+    With `prefix_tokens` each prompt begins with a prefix of that length, so that the rest alone varies, by as much as is stated for the whole.
+    """
 
     requests_per_s: float
     lengths: Lengths
     arrival_scv: float = 1.0
     prefixes: int = 0
     exponent: float = 0.0
+    prefix_tokens: float = 0.0
 
 
 def drawn(stream: Stream, count: int, seed: int, inside: float = 0.0) -> Requests:
@@ -76,7 +80,10 @@ def drawn(stream: Stream, count: int, seed: int, inside: float = 0.0) -> Request
     total = before + count + after
     gaps = _gamma(rng, 1.0 / stream.requests_per_s, stream.arrival_scv, total)
     lengths = stream.lengths
-    prompts = np.maximum(np.rint(_gamma(rng, float(lengths.prompt), float(lengths.scv_of_input), total)), 1)
+    mean = float(lengths.prompt)
+    own = max(mean - stream.prefix_tokens, 1.0)
+    prompts = stream.prefix_tokens + _gamma(rng, own, float(lengths.scv_of_input) * (mean / own) ** 2, total)
+    prompts = np.maximum(np.rint(prompts), 1)
     outputs = _gamma(rng, float(lengths.output), float(lengths.scv_of_output), total)
     outputs = np.maximum(np.rint(outputs), LEAST_OUTPUT)
     counted = np.zeros(total, dtype=bool)

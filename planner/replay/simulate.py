@@ -15,6 +15,7 @@ from models.serving.prefix_cache import PrefixCache, Zipf, pool_memory, prompt_c
 from models.serving.sessions import common, held_beside
 from models.transformer.attention import kv_bytes
 from planner.replay.engine import Engine, Log, Memory, Work
+from planner.replay.pipeline import Pipeline, engine_of
 from planner.replay.pools import Group, Link, Replica, Series, run
 from planner.replay.prefixes import PrefixStore, Tiers
 from planner.replay.requests import Requests, decode_steps
@@ -86,16 +87,20 @@ def simulate(
     times = StepTimes(worker, memory.most_requests, requests.longest)
     made: list[Replica | Group] = []
     if server.prefill is None:
-        made += [Replica(Engine(times, work, memory, log)) for _ in range(replicas)]
+        made += [Replica(engine_of(times, work, memory, log)) for _ in range(replicas)]
     else:
         passes = StepTimes(server.prefill, 1, requests.longest)
         constants = worker.constants
         width = element_bytes(worker.precisions.kv_cache)
         sizes = np.asarray(kv_bytes(worker.arch, requests.prompts.astype(float), width), float) + np.zeros(count)
         for _ in range(replicas):
-            engines = [Engine(times, work, memory, log, decodes_only=True) for _ in range(server.workers[1])]
+            engines: list[Engine | Pipeline] = [
+                engine_of(times, work, memory, log, decodes_only=True) for _ in range(server.workers[1])
+            ]
             further = float(constants.disaggregated_first_token_factor) - 1.0
-            made.append(Group(clock, passes, server.workers[0], engines, _link(server), sizes.tolist(), further))
+            made.append(
+                Group(clock, passes, server.workers[0], engines, (work, log), _link(server), sizes.tolist(), further)
+            )
     series = run(clock, made, requests, stores, work, router, samples, seed + 3)
     return _found(server, requests, log, series, made, stores)
 

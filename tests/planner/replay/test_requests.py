@@ -1,6 +1,7 @@
 """Requests: drawn at the stated load, read from traces, and the steps of speculation."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,12 @@ def test_draws_have_the_stated_means_and_scatter():
     assert found.prompts.mean() == pytest.approx(500, rel=0.01) and found.prompts.std() == pytest.approx(250, rel=0.02)
     assert found.outputs.min() >= 2 and found.counted.sum() == 20_000
     assert len(found) == 20_000 + 2_000 + 600  # a tenth before, more than five stays of 100; 3 in a hundred after
+
+
+def test_prompts_begin_with_a_whole_prefix_and_vary_by_as_much_as_stated():
+    found = drawn(replace(STREAM, prefix_tokens=300.0), 20_000, 3)
+    assert found.prompts.min() >= 300
+    assert found.prompts.mean() == pytest.approx(500, rel=0.01) and found.prompts.std() == pytest.approx(250, rel=0.05)
 
 
 def test_a_long_stay_draws_more_requests_before_and_after():
