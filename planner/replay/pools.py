@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.replay.engine import Engine, Log, Work
+from planner.replay.engine import Engine, Log, Prefill, Work
 from planner.replay.pipeline import Pipeline
 from planner.replay.prefixes import PrefixStore
 from planner.replay.requests import Requests
@@ -107,19 +107,10 @@ class Replica:
         self.engine.submit(request, now)
 
 
-@dataclass(slots=True)
-class _Pass:
-    """A prompt on a prefill worker: request, tokens done and to be done."""
-
-    request: int
-    done: float
-    prompt: float
-
-
 class Group:
     """A replica of two pools: prefill workers on one queue, whose caches move over links to the decode worker that holds fewest requests.
 
-    A pass takes all prompts that wait, as far as a chunk goes on each attention rank; the first stage is free for the next after its share.
+    A pass takes the prompts that wait, as far as a chunk goes on each attention rank, where a prompt stays; the first stage is free for the next pass after its share.
     """
 
     def __init__(
@@ -142,8 +133,6 @@ class Group:
         self.idle: list[simpy.Event] = []
         self.under_way = 0
         self.moving: dict[int, float] = {}  # request -> time of its prefill
-        self.prefill_busy_s = 0.0
-        self.workers = workers
         for _ in range(workers):
             clock.process(self._prefill())
 
@@ -169,43 +158,22 @@ class Group:
             self.idle.pop().succeed()
 
     def _prefill(self) -> Generator[simpy.Event, Any, None]:
-        clock, worker, budget = self.clock, self.times.worker, float(self.times.worker.constants.chunk_tokens)
-        taken: list[_Pass] = []
+        clock, stages, prompts = self.clock, self.times.worker.stages, Prefill(self.times, self.log.begun)
         while True:
-            while self.queue and sum(part.prompt - part.done for part in taken) < budget * worker.ranks:
+            while self.queue and min(prompts.left_on) < prompts.budget:
                 request = self.queue.popleft()
                 self.under_way += 1
-                self.log.begun[request] = clock.now
                 prompt = float(self.work.prompts[request])
-                taken.append(_Pass(request, min(self.work.found[request], prompt - 1.0), prompt))
-            if not taken:
+                prompts.add(request, min(self.work.found[request], prompt - 1.0), prompt)
+            if not prompts:
                 self.idle.append(clock.event())
                 yield self.idle[-1]
                 continue
-            seconds, ready = self._pass(taken, budget, worker.ranks)
-            self.prefill_busy_s += seconds / worker.stages
-            taken = [part for part in taken if part.done < part.prompt]
-            rest = seconds - seconds / worker.stages
-            yield clock.timeout(seconds / worker.stages)
-            for part in ready:
-                _later(clock, rest, lambda request=part.request: self._computed(request))  # type: ignore[misc]
-
-    def _pass(self, taken: list[_Pass], budget: float, ranks: int) -> tuple[float, list[_Pass]]:
-        """Give each rank prompts up to its budget: (time of the pass [s], the prompts that end with it)."""
-        left, attention = [budget] * ranks, [0.0] * ranks
-        ready = []
-        for part in taken:
-            rank = max(range(ranks), key=left.__getitem__)
-            computed = min(left[rank], part.prompt - part.done)
-            if computed <= 0:
-                continue
-            attention[rank] += self.times.attention_s(part.done, part.done + computed)
-            left[rank] -= computed
-            part.done += computed
-            if part.done >= part.prompt:
-                ready.append(part)
-        fullest, total = budget - min(left), budget * ranks - sum(left)
-        return self.times.prompts_s(0, fullest, total) + max(attention), ready
+            tokens, total, attention, ready = prompts.chunk(clock.now)
+            seconds = self.times.prompts_s(0, tokens, total) + attention
+            yield clock.timeout(seconds / stages)
+            for request in ready:
+                _later(clock, seconds - seconds / stages, lambda request=request: self._computed(request))  # type: ignore[misc]
 
     def _computed(self, request: int) -> None:
         self.under_way -= 1

@@ -7,6 +7,7 @@ import pytest
 import simpy
 
 from models.serving import examples
+from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import TransferLink
 from models.serving.kv_cache import transfer_s
 from models.serving.prefill import Prompts, prefill_time
@@ -87,3 +88,15 @@ def test_a_first_token_waits_the_further_steps_that_measured_engines_take():
     bare = StepTimes(w, 1, 350).decode_s(1, 300.0)
     assert found.ttft_s[0] - plain.ttft_s[0] == pytest.approx(1.25 * bare, rel=1e-9)
     assert found.tpot_s[0] == pytest.approx(plain.tpot_s[0], rel=1e-9)
+
+
+def test_a_long_prompt_of_one_rank_does_not_hold_up_the_other():
+    w = worker(layouts=ServingLayouts(1, 1, 2, 1))
+    link = TransferLink(1e15)
+    run = simulate(Server(w, w, (1, 1), link), requests_of([0.0, 0.0], [5120, 300], [2, 2]), **RUN)
+    times = StepTimes(w, 2, 5122)
+    # the short prompt ends with the first of ten passes, in which both ranks have a part
+    first = times.prompts_s(0, 512.0, 812.0) + max(times.attention_s(0, 512), times.attention_s(0, 300))
+    factor = examples.SERVING.disaggregated_first_token_factor
+    assert run.ttft_s[1] == pytest.approx(factor * (w.overhead_s + first), rel=1e-6)
+    assert run.ttft_s[0] > 9 * first
