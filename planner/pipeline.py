@@ -62,9 +62,15 @@ def checked(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> tuple
     """Return the counts of a valid document in memory and the notes on it: how it was understood, and conflicts with known figures."""
     from planner.spec.document import edited
     from planner.spec.load.closed_loop import at_rates, closed_loops, first_rate
+    from planner.spec.load.length_pools import check_pools, divided, pooled
     from planner.spec.model import parse_spec
 
-    loops = closed_loops(parse_spec(document))
+    spec = parse_spec(document)
+    check_pools(spec)
+    if pools := pooled(spec):
+        document = divided(document, spec, {i: each.pools.boundaries or () for i, each in pools.items()})
+        spec = parse_spec(document)
+    loops = closed_loops(spec)
     problem = resolved(edited(document, at_rates({i: first_rate(loop) for i, loop in loops.items()})), overlays)
     offers = [offer for offer in problem.offers if offer.how != "api"]
     counts = {
@@ -99,10 +105,19 @@ def solve_unverified(
     from planner.interpret.framing import without_answer
     from planner.solving.closed_loop import is_closed, solve_closed
     from planner.solving.deadline import Deadline
+    from planner.solving.pools.length_pools import has_pools, solve_pools
     from planner.solving.replicas import asking_for, solver_of
     from planner.solving.stopped import without_points
 
     say, began = progress or (lambda line: None), time.perf_counter()
+    if has_pools(document):
+        return solve_pools(
+            document,
+            lambda part: solve_unverified(part, overlays=overlays, progress=progress, threads=threads),
+            say,
+            overlays,
+            threads,
+        )
     if is_closed(document):
         return solve_closed(
             document,

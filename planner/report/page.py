@@ -23,6 +23,7 @@ from planner.report import grades, jobs, money, notes, quality, robust
 from planner.report.fleet import becomes, goes_back, peaks_of_sites, replica_words, ways_to_have
 from planner.report.heads import left, right
 from planner.report.limits import margin_words
+from planner.report.load import length_pools
 from planner.report.load.paths import path_lines
 from planner.report.load.relays import load_lines
 from planner.report.marginal_values import ValuedLimit, over_words, valued_limits, worth_number, worth_unit
@@ -105,6 +106,7 @@ def _blocks(plan: Plan, language: str) -> list[Block]:
         _understood(plan, language),
         _waiting(plan),
         _architectures(plan),
+        _pools(plan),
         _obtained(plan),
         _places(plan),
         _owned(plan),
@@ -192,6 +194,12 @@ def _architectures(plan: Plan) -> Block:
     """Say which architecture answers where the plan chose it."""
     entries = [(sentence,) for sentence in quality.sentences(plan)]
     return Block(quality.HEADING, (), entries, further(len(entries)), least=3)
+
+
+def _pools(plan: Plan) -> Block:
+    """Say at which prompt lengths workloads are divided, what that saves, and where the router sends a request."""
+    entries = [(sentence,) for sentence in length_pools.sentences(plan)]
+    return Block(length_pools.HEADING, (), entries, further(len(entries)), least=3)
 
 
 def _owned(plan: Plan) -> Block:

@@ -61,6 +61,8 @@ def resolve_workloads(context: ResolveContext) -> ResolvedWorkloads:
             workload, extra = _learning(context, workload, path)
         if isinstance(workload, Serving) and workload.session is not None and context.spec.robust is not None:
             context.add_problem(f"{path}.session", Message.of("resolve.sessions_beside_robust").text())
+        if isinstance(workload, Serving) and workload.pools is not None:
+            context.add_problem(f"{path}.pools", Message.of("resolve.pools_not_divided").text())
         if isinstance(workload, Serving) and workload.demand.sessions is not None:
             context.add_problem(
                 f"{path}.demand.sessions",

@@ -24,6 +24,7 @@ from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
 from planner.spec.load.classes import RequestClass, wrong_classes
 from planner.spec.load.kv_exchange import KvExchange
+from planner.spec.load.length_pools import Pools, wrong_pools
 from planner.spec.load.lengths import MOST_VARIATION, Lengths
 from planner.spec.load.media import WAYS_TO_ENCODE, Encoding, Media
 from planner.spec.load.routing import Routing
@@ -210,6 +211,8 @@ class Serving(Workload):
     """Agentic sessions: requests are calls of tasks, `lengths.input` is the prompt of the first; requests of their own if omitted."""
     classes: Annotated[list[RequestClass], SOME] | None = None
     """Classes of its requests, such as those of tenants, that wait by priority; all wait in order of arrival if omitted."""
+    pools: Pools = None
+    """"one" for all requests, or pools "by length" of the prompt, at boundaries that the plan chooses or at stated ones; one if omitted."""
     media: Annotated[list[Media], SOME] | None = None
     """Images, sounds and videos in the prompts, of sessions in the first; their tokens come on top of `lengths.input`. None if omitted."""
     encoding: Annotated[list[Encoding], Field(min_length=1, max_length=len(WAYS_TO_ENCODE))] = list(WAYS_TO_ENCODE)
@@ -282,6 +285,12 @@ class Serving(Workload):
             raise ValueError(Message.of("spec.session_with_cache").text())
         if self.scale_up is not None and self.scale_up.warm_up and self.cache is None:
             raise ValueError(Message.of("spec.warm_up_without_cache").text())
+        return self
+
+    @model_validator(mode="after")
+    def _divisible_by_length(self) -> Serving:
+        if self.pools is not None and (wrong := wrong_pools(self)):
+            raise ValueError(wrong)
         return self
 
     @property

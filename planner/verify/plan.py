@@ -36,6 +36,7 @@ from planner.verify.claims.shortfall import shortfall
 from planner.verify.claims.unchecked import Unchecked, unchecked_parts
 from planner.verify.findings import UNREADABLE, Finding, words_of
 from planner.verify.load.closed_loop import check_closed_loops
+from planner.verify.load.length_pools import check_length_pools
 from planner.verify.points.check import PREDICTED_TOL
 from planner.verify.priority import check_postponed, resolved
 from planner.verify.quality import as_chosen
@@ -111,6 +112,7 @@ def findings(problem: ResolvedSpec, document: Mapping[str, Any], overlays: Seque
         check_record(plan, problem, document, same_figures)
         check_postponed(plan, document)
         check_closed_loops(plan, document)
+        check_length_pools(plan, document)
         record, figures_hold = plan.found, not any(found.path.startswith("provenance") for found in plan.found)
         try:
             plan = CheckedPlan(as_chosen(problem, document), document, same_figures)

@@ -27,6 +27,7 @@ FEATURES = {  # feature -> how the names of its files begin: the feature, or a p
     "spread": ("spread", "failover", "zone_failure"),
     "fabrics": ("fabric", "joint_network"),
     "classes of requests": ("classes",),
+    "pools by prompt length": ("length_pools",),
     "media": ("media",),
     "tiers of KV cache": ("kv_tier",),
     "routing of prefixes": ("prefix_routing",),

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from planner.plan.rows.fleet import Deployment, Fabric, FacilityRow, FleetRow, KvTier, Owned, Packed, Rented, StorageRow
 from planner.plan.rows.framing import Assumption, Diagnosis, FactRow, Objective, Provenance
+from planner.plan.rows.length_pools import LengthPools
 from planner.plan.rows.money import CostLine, Limit, Meter, Phase, PriceContents, Totals
 from planner.plan.rows.quality import Dispatch, Looser, Postponed, Quality, RunnerUp, Simplicity
 from planner.plan.rows.robust import Confidence, ConfidenceGain, NotRobust, Robustness
@@ -150,6 +151,10 @@ class PlanDocument(TypedDict):
     closed_loops: NotRequired[list[ClosedLoop]]
     """Where a demand is a number of sessions: `workload`, `sessions` asked for and `reached` in the busiest hour, and the mean `tasks_per_s` that
     they send, for which all else is planned ([sessions.md](sessions.md#so-many-at-once))."""
+    length_pools: NotRequired[LengthPools]
+    """Where a workload has `pools` by prompt length: each of them as asked, with its `boundaries` and `pools` (empty where one pool costs less); the
+    plan `undivided`, what the division saves of its value (`saving`, `proven` where the value is below the bound without), the boundaries `tried` with
+    bound and value, and how many were left `untried` for want of time. Each pool is a workload of this plan and of its `spec` ([length-pools.md](length-pools.md))."""
     preemptions: NotRequired[list[PreemptionRow]]
     """For each job whose spec has `preemption`: `workload`, `point`, `restart_s`, `resumptions` (full-width equivalents over the horizon), `lost_s`
     at full width, `lost_share` of its time (docs/preemption.md)."""

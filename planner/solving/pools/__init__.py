@@ -1,0 +1,1 @@
+"""Pools of workloads by prompt length: the boundaries, and what the division saves."""

@@ -1,0 +1,232 @@
+"""Pools by prompt length: equal to workloads written by hand and to enumeration of boundaries; what is refused; what verify finds."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.errors import SpecError
+from planner.pipeline import check_document, solve_document, solve_unverified
+from planner.plan import Plan
+from planner.report.load.length_pools import sections, sentences
+from planner.spec.document import edited
+from planner.spec.load.length_pools import divided
+from planner.spec.model import parse_spec
+from planner.verify.findings import Report
+from planner.verify.load.length_pools import check_length_pools
+
+BANDS = [
+    {"up_to": 400, "share": 0.5, "input": 200, "input_cv": 0.5, "output": 100, "output_cv": 1.0},
+    {"up_to": 4000, "share": 0.4, "input": 1500, "input_cv": 0.6, "output": 300, "output_cv": 0.5},
+    {"up_to": 32000, "share": 0.1, "input": 12000, "input_cv": 0.4, "output": 800, "output_cv": 1.5},
+]
+RATE = 400.0
+SPEC = {
+    "name": "pools",
+    "horizon": {"years": 1},
+    "workloads": [
+        {
+            "name": "chat",
+            "kind": "serving",
+            "architecture": "Llama-3.1-8B",
+            "precision": ["fp8"],
+            "kv_precision": ["fp8"],
+            "demand": {"requests_per_s": RATE},
+            "lengths": {"histogram": BANDS},
+            "origins": [{"region": "us-texas", "share": 1}],
+            "slo": {"ttft": {"p95": "3 s"}, "tpot": {"p95": "50 ms"}},
+            "disaggregation": "never",
+            "pools": {"boundaries": [4000]},
+        }
+    ],
+    "sites": [{"region": "us-texas", "systems": ["DGX H100"]}],
+    "offers": [{"system": "DGX H100", "how": "buy"}],
+    "solver": {"replicas": "divisible", "gap": 1e-7, "time_limit": "120 s"},
+}
+
+
+def asking(pools, **lengths):
+    document = edited(SPEC, (("workloads[0].pools", pools),))
+    if lengths:
+        document["workloads"][0]["lengths"] = lengths
+    return document
+
+
+def by_hand(groups):
+    """Write the spec with a workload for each group of bands, whose moments are summed here."""
+    document = copy.deepcopy(SPEC)
+    whole = document["workloads"].pop()
+    del whole["pools"]
+    for k, bands in enumerate(groups):
+        share = sum(band["share"] for band in bands)
+        lengths = {}
+        for side in ("input", "output"):
+            mean = sum(band["share"] * band[side] for band in bands) / share
+            second = sum(band["share"] * band[side] ** 2 * (1 + band[f"{side}_cv"] ** 2) for band in bands) / share
+            lengths |= {side: round(mean), f"{side}_cv": math.sqrt(second / mean**2 - 1)}
+        demand = {"requests_per_s": RATE * share}
+        document["workloads"].append({**whole, "name": f"pool {k}", "demand": demand, "lengths": lengths})
+    return document
+
+
+def test_a_stated_boundary_gives_the_plan_of_workloads_written_by_hand():
+    plan = solve_document(SPEC, threads=1)
+    other = solve_unverified(by_hand([BANDS[:2], BANDS[2:]]), threads=1)
+    assert plan.value == pytest.approx(other.value, rel=1e-6)
+    section = plan.document["length_pools"]
+    whole = solve_unverified(by_hand([BANDS]), threads=1)
+    assert section["undivided"]["value"] == pytest.approx(whole.value, rel=1e-6)
+    assert section["saving"] == pytest.approx(1 - plan.value / section["undivided"]["value"])
+    assert [w["name"] for w in plan.workloads] == ["chat (prompts to 4000)", "chat (prompts from 4001)"]
+    told = list(sentences(plan))
+    assert "4,000" in told[0] and "prompts to 4,000 tokens to chat (prompts to 4000)" in told[1]
+    assert [row["mean_prompt"] for row in sections(plan)[0][1]] == ["778", "12,000"]
+
+
+@pytest.mark.parametrize("replicas", ["divisible", "whole"])
+def test_boundaries_found_are_those_of_enumeration(replicas, monkeypatch):
+    monkeypatch.setitem(SPEC["solver"], "replicas", replicas)
+    plan = solve_document(asking("by length"), threads=1)
+    groups = [[BANDS], [BANDS[:1], BANDS[1:]], [BANDS[:2], BANDS[2:]], [BANDS[:1], BANDS[1:2], BANDS[2:]]]
+    values = [solve_unverified(by_hand(each), threads=1).value for each in groups]
+    assert plan.value == pytest.approx(min(values), rel=1e-6)
+    section = plan.document["length_pools"]
+    assert section["untried"] == 0 and len(section["tried"]) == 3
+    assert len(plan.workloads) == len(groups[values.index(min(values))])
+
+
+def test_pools_are_infeasible_where_workloads_written_by_hand_are():
+    tight = (("workloads[0].slo.ttft.p95", "20 ms"),)
+    other = by_hand([BANDS[:2], BANDS[2:]])
+    for workload in other["workloads"]:
+        workload["slo"] = {"ttft": {"p95": "20 ms"}, "tpot": {"p95": "50 ms"}}
+    plan = solve_unverified(edited(SPEC, tight), threads=1)
+    assert (plan.status, solve_unverified(other, threads=1).status) == ("infeasible", "infeasible")
+
+
+@given(cv=st.floats(0.2, 2.0), mean=st.integers(200, 20_000), part=st.floats(0.3, 2.0))
+def test_pools_have_together_the_rate_and_the_tokens_of_the_whole(cv, mean, part):
+    document = asking({"boundaries": [max(round(part * mean), 1)]}, input=mean, output=200, input_cv=cv)
+    try:
+        spec = parse_spec(document)
+    except SpecError as error:
+        assert "fewer than 0.01%" in str(error)
+        return
+    found = divided(document, spec, {0: spec.workloads[0].pools.boundaries})["workloads"]
+    rates = [each["demand"]["requests_per_s"] for each in found]
+    assert sum(rates) == pytest.approx(RATE)
+    tokens = sum(rate * each["lengths"]["input"] for rate, each in zip(rates, found, strict=True))
+    assert tokens == pytest.approx(RATE * mean, abs=0.51 * RATE)
+
+
+def test_users_guesses_and_apis_follow_the_pools():
+    document = asking({"boundaries": [400]})
+    workload = document["workloads"][0]
+    workload["demand"] = {
+        "users": {"count": 1000, "requests_per_hour": 15, "peak_hour": 14, "least_share_at_once": 0.1}
+    }
+    document["assumptions"] = {
+        "workloads[0].demand.users.count": "guessed",
+        "workloads[0].lengths.histogram": "guessed",
+    }
+    document["apis"] = [{"name": "api", "workloads": ["chat"]}]
+    spec = parse_spec({**document, "apis": None})
+    found = divided(document, spec, {0: [400]})
+    assert sum(each["demand"]["requests_per_s"] for each in found["workloads"]) == pytest.approx(
+        spec.workloads[0].mean_requests_per_s
+    )
+    assert all(each["demand"]["profile"] == list(spec.workloads[0].demand.hours) for each in found["workloads"])
+    assert set(found["assumptions"]) == {"workloads[0].demand.requests_per_s", "workloads[0].lengths.input"}
+    assert found["apis"][0]["workloads"] == [each["name"] for each in found["workloads"]]
+
+
+def test_a_spec_with_pools_is_counted_as_divided():
+    assert check_document(SPEC)["workloads"] == 2 and check_document(asking("by length"))["workloads"] == 1
+
+
+WRONG = [
+    (asking("by size"), "expected \"one\""),
+    (asking({"boundaries": [4000, 400]}), "must rise"),
+    (asking({"boundaries": [500]}), "400, 4000"),
+    (asking({"boundaries": [4000]}, input=1000, output=100, input_cv=0), "one length"),
+    (asking({"boundaries": [900_000]}, input=1000, output=100), "0.01%"),
+    (edited(SPEC, (("workloads[0].session", {"calls": 4, "growth": 100}),)), "session"),
+    (edited(SPEC, (("objective", {"maximise": "throughput"}),)), "objective.maximise"),
+    (edited(asking("by length"), (("robust", {"confidence": 0.9}),)), "robust"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "words"), WRONG)
+def test_what_pools_do_not_go_with_is_refused(document, words):
+    with pytest.raises(SpecError) as refused:
+        solve_unverified(document)
+    assert words in str(refused.value) and "workloads[0]" in str(refused.value)
+
+
+def test_other_commands_ask_for_the_spec_of_the_plan():
+    from planner.pipeline import resolved
+
+    with pytest.raises(SpecError, match="its plan"):
+        resolved(SPEC)
+
+
+# -- the check, on a section without a solve ---------------------------------------------------------------------------------
+
+
+def stated(document):
+    """Write the parts of a plan that the check reads, with the division of a document."""
+    from planner.solving.pools.boundaries import Divisions
+    from planner.solving.pools.length_pools import _Made, _recorded
+
+    spec = parse_spec(document)
+    cuts = {0: spec.workloads[0].pools.boundaries}
+    made = _Made(document, spec, lambda asked: Plan.of({}), Divisions.__new__(Divisions), lambda line: None)
+    objective = {"sense": "min", "value": 90.0, "unit": "USD"}
+    plan = Plan.of(
+        {"objective": objective, "bound": 89.0, "gap": 0.01, "status": "optimal", "spec": divided(document, spec, cuts)}
+    )
+    whole = Plan.of({"objective": {**objective, "value": 100.0}, "bound": 95.0, "gap": 0.05, "status": "optimal"})
+    return _recorded(made, plan, cuts, whole, [], 0).document
+
+
+def found_in(document):
+    report = Report()
+    check_length_pools(report, document)
+    return [finding.path for finding in report.found]
+
+
+ASKED = [
+    SPEC,
+    asking({"boundaries": [1500]}, input=1000, output=200, input_cv=1.3),
+    asking({"boundaries": [700, 3000]}, input_quantiles=[{"share": 0.5, "tokens": 800}, {"share": 0.9, "tokens": 4000}, {"share": 1, "tokens": 30000}], output=200),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("document", ASKED)
+def test_the_check_computes_the_same_pools(document):
+    assert found_in(stated(document)) == []
+
+
+@pytest.mark.parametrize("document", ASKED)
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("length_pools.workloads[0].pools[0].share", 0.3),
+        ("length_pools.workloads[0].pools[1].input", 77.0),
+        ("length_pools.workloads[0].pools[0].up_to", 401),
+        ("length_pools.workloads[0].boundaries", [401]),
+        ("length_pools.saving", 0.5),
+        ("length_pools.proven", False),
+        ("spec.workloads[1].lengths.input", 77),
+        ("spec.workloads[1].lengths.input_cv", 2.9),
+        ("spec.workloads[0].demand.requests_per_s", 1.0),
+        ("spec.workloads[1].slo.ttft.p95", "9 s"),
+        ("length_pools.workloads[0].asked.lengths", {"input": 9000, "output": 20}),
+    ],
+)
+def test_the_check_finds_a_changed_number(document, place, value):
+    assert found_in(edited(stated(document), ((place, value),)))
