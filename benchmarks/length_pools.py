@@ -70,7 +70,7 @@ def shape(name: str, time_limit_s: float) -> dict[str, Any]:
             {
                 "name": name, "kind": "serving", "architecture": "Llama-3.3-70B-Instruct", "precision": ["fp8"], "kv_precision": ["fp8"],
                 "demand": {"requests_per_s": rate, "profile": HOURS}, "lengths": lengths, "origins": [{"region": "us-texas", "share": 1}],
-                "slo": {"ttft": {"p95": ttft}, "tpot": {"p95": tpot}}, "pools": "by length",
+                "slo": {"ttft": {"p95": ttft}, "tpot": {"p95": tpot}}, "disaggregation": "never", "pools": "by length",
             }
         ],
         "sites": [{"region": "us-texas", "power": "5 MW"}],
