@@ -29,7 +29,7 @@ from planner.report import (
 from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_sections, point_rows, rented_sections
 from planner.report.heads import Row, Section, section
 from planner.report.limits import limit_row, runner_up_row
-from planner.report.load import classes, first_token, kv_tiers, packing, prefix_routing, sessions
+from planner.report.load import classes, first_token, kv_tiers, length_pools, packing, prefix_routing, sessions
 from planner.report.why import losses
 from planner.report.words import figure_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
@@ -136,6 +136,7 @@ SECTIONS = (
     PlanSection("losses", losses.sections),
     PlanSection("reinforcement", reinforcement.sections),
     PlanSection("first_token", first_token.sections),
+    PlanSection("length_pools", length_pools.sections),
     PlanSection("sessions", sessions.sections, ("closed_loops",)),
     PlanSection("classes", classes.sections),
     PlanSection("quality", quality.sections, quality.TABLES),

@@ -130,7 +130,7 @@ def _recorded(made: _Made, plan: Plan, cuts: Cuts, undivided: Plan, tried: list[
         "workloads": [_row(made, i, cuts.get(i, ())) for i in pooled(made.spec)],
         "undivided": base,
         "saving": None if value is None or not before else 1.0 - value / before,
-        "proven": value is not None and bound is not None and value < bound,
+        "proven": value is not None and bound is not None and value < bound - SAME * abs(bound),
         "tried": tried,
         "untried": untried,
     }
