@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -101,17 +101,20 @@ class Divisions:
         return Tried(cuts, math.inf if solution.status == "infeasible" else solution.bound)
 
 
-def ranked(divisions: Divisions, searched: Mapping[int, Any], fixed: Cuts, ends_s: float) -> tuple[list[Tried], int]:
+def ranked(
+    divisions: Divisions, searched: Mapping[int, Any], fixed: Cuts, ends_s: float, first_s: float
+) -> tuple[list[Tried], int]:
     """Bound the plans of all choices in turn, and sort them; with the number of choices for which the time was up.
 
     Each workload is divided alone, into two pools and then into three; last, all that gain by it together.
+    The first choice may take until `first_s`, so that the bound of one is known, the others until `ends_s`.
     """
     tried: list[Tried] = []
     waiting = list(_alone(searched, fixed))
     untried = 0
     for cuts in waiting:
         try:
-            tried.append(divisions.tried(cuts, ends_s))
+            tried.append(divisions.tried(cuts, ends_s if tried else max(first_s, ends_s)))
         except OutOfTime:
             untried = len(waiting) - len(tried)
             break
@@ -125,11 +128,11 @@ def ranked(divisions: Divisions, searched: Mapping[int, Any], fixed: Cuts, ends_
 
 
 def _alone(searched: Mapping[int, Any], fixed: Cuts) -> Iterator[Cuts]:
-    """Yield the choices of each workload alone: two pools of all, then three."""
+    """Yield the choices of each workload alone, workloads in turn: two pools of all, then three."""
     of_all = {i: choices_of(workload.lengths) for i, workload in searched.items()}
     for pools in range(2):
-        for i, choices in of_all.items():
-            yield from ({**fixed, i: cut} for cut in choices[pools])
+        for in_turn in zip_longest(*([(i, cut) for cut in choices[pools]] for i, choices in of_all.items())):
+            yield from ({**fixed, each[0]: each[1]} for each in in_turn if each is not None)
 
 
 def _best_alone(tried: Sequence[Tried], i: int, fixed: Cuts) -> Sequence[int]:

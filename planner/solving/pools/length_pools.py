@@ -29,6 +29,7 @@ from planner.spec.model import PlanSpec, parse_spec
 Solve = Callable[[dict[str, Any]], Plan]
 UNDIVIDED_SHARE = 0.4  # share of the time for the plan with one pool
 RANKING_SHARE = 0.5  # share of the time left then, for bounds
+FIRST_SHARE = 0.75  # share of the time left then, for the bound of the first choice of boundaries where it takes longer
 SOLVING_SHARE = 0.6  # share of the time left then, for the plan of the best boundaries, and so on
 LEAST_S = 1.0
 SAME = 1e-7  # relative difference of values that is none
@@ -58,7 +59,10 @@ def solve_pools(
     if not searched:
         return _recorded(made, made.plan(fixed, 1.0), fixed, undivided, [], 0)
     base = made.plan(fixed, UNDIVIDED_SHARE) if fixed else undivided
-    tried, untried = ranked(made.divisions, searched, fixed, time.perf_counter() + RANKING_SHARE * made.left_s)
+    begun, left_s = time.perf_counter(), made.left_s
+    tried, untried = ranked(
+        made.divisions, searched, fixed, begun + RANKING_SHARE * left_s, begun + FIRST_SHARE * left_s
+    )
     say(Message.of("progress.boundaries_tried", count=len(tried), untried=untried).text())
     best, values = base, dict[int, float | None]()
     cuts: Cuts = fixed
