@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from planner.errors import SpecError
 from planner.spec.load.lengths import Lengths
@@ -140,4 +140,4 @@ def _prompts(lengths: Lengths) -> Any:
             shares, logs = [0.0, *shares], [math.log(max(first * first / second, min(1.0, first / 2))), *logs]
         return np.exp(np.interp(levels, shares, logs))
     spread = math.sqrt(math.log(1.0 + lengths.input_cv**2))
-    return lengths.input * np.exp(spread * norm.ppf(levels) - spread**2 / 2)
+    return lengths.input * np.exp(spread * ndtri(levels) - spread**2 / 2)
