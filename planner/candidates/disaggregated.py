@@ -20,7 +20,7 @@ from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint
 from models.serving.percentiles import SloScreen
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.group_selection import LOADS, THROUGHPUT_TIE_TOL, fewest_systems
+from planner.candidates.group_selection import LOADS, THROUGHPUT_TIE_TOL, fewest_systems, open_between
 from planner.candidates.points import OperatingPoint, Use
 from planner.candidates.serving import Grid
 from planner.candidates.worker_numbers import MOST_WORKERS, Found, NumbersSearch, Question, Sides
@@ -79,11 +79,15 @@ class WorkerGroup:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Groups that are asked for: relative prices of the systems of both roles, the most that save either kind, and a round trip [s]."""
+    """Groups that are asked for: relative prices of the systems of both roles, the most that save either kind, and a round trip [s].
+
+    On one kind of system only the sum of both roles counts, so that no other corner of the hull is of use.
+    """
 
     prices: tuple[float, float]
     most: int
     allowance_s: float
+    one_kind: bool
 
 
 class GroupSearch:
@@ -126,12 +130,25 @@ class GroupSearch:
             fewest_systems(search, mine, each.most, self.problem.spec.solver.points_per_system)
             for mine, each in zip(questions, asked, strict=True)
         ]
-        counts = Counter({Message.of("dropped.over_point_count").text(): sum(beyond for _, beyond in picks)})
         pairs, too_large = search.pairs
-        used = {(int(found.prefill[i]), int(found.shape[i])) for kept, _ in picks for i in kept}
-        counts[Message.of("dropped.no_fewer_systems").text()] += pairs - len(used)
-        counts[Message.of("dropped.too_many_workers").text()] += too_large
-        return [[self._choice(sides, found, i) for i in kept] for kept, _ in picks], counts
+        between = np.logical_or.reduce(
+            [open_between(search, mine, pick.kept) for mine, pick in zip(questions, picks, strict=True)]
+        )
+        used = {(int(found.prefill[i]), int(found.shape[i])) for pick in picks for i in pick.kept}
+        for place in used:
+            between[place] = False
+        counts = {
+            "dropped.over_point_count": sum(pick.beyond for pick in picks),
+            "dropped.no_fewer_systems": pairs - len(used) - int(between.sum()),
+            "dropped.between_shares": int(between.sum()),
+            "dropped.numbers_between": search.untried(),
+            "dropped.further_corners": sum(
+                pick.corners for pick, each in zip(picks, asked, strict=True) if not each.one_kind
+            ),
+            "dropped.too_many_workers": too_large,
+        }
+        said = Counter({Message.of(code).text(): count for code, count in counts.items()})
+        return [[self._choice(sides, found, i) for i in pick.kept] for pick in picks], said
 
     def _questions(self, sides: Sides, asked: Asked, trip: int) -> list[Question]:
         """List the groups sought at the prices and the round trip of groups asked for: the fewest systems per request, then at shares of the demand."""
@@ -317,7 +334,7 @@ def choose_groups(
     for search in searches:
         most = search.problem.spec.solver.points_per_system
         wanted = tuple(
-            Asked(_relative_prices(first, second), 1 if first is second else most, allowance_s)
+            Asked(_relative_prices(first, second), 1 if first is second else most, allowance_s, first is second)
             for allowance_s, (first, second) in asked.items()
         )
         found, counts = search.choose(wanted)

@@ -6,7 +6,7 @@ Groups come from `planner.candidates.worker_numbers`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,24 +17,35 @@ from planner.candidates.worker_numbers import TIE_TOL, NumbersSearch, Question
 THROUGHPUT_TIE_TOL = 1e-9
 LOADS = (1.0, 0.0, 0.5, 0.25, 0.125, 0.0625)
 """Shares of the whole demand at which the group of fewest systems is sought, the most important first; 0: the smallest group."""
+BETWEEN = tuple(part / 64 for part in range(1, 64) if part / 64 not in LOADS)
+"""Further shares, at which no group is sought: pairs of layouts that may take fewer systems there are counted."""
 
 
-def fewest_systems(
-    search: NumbersSearch, questions: Sequence[Question], most: int, further: int
-) -> tuple[list[int], int]:
-    """Select groups that answer some questions at one round trip: (positions among those found, how many are left out beyond the most).
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Groups kept of those found, and how many are left out: beyond the most, and corners of the hull besides the three kept."""
+
+    kept: list[int]  # positions among those found
+    beyond: int
+    corners: int
+
+
+def fewest_systems(search: NumbersSearch, questions: Sequence[Question], most: int, further: int) -> Selection:
+    """Select groups that answer some questions at one round trip.
 
     First the group of the least capital per request and its neighbours on the hull, `most` in all; then at most `further` that take less at some load.
     """
     found, sides, per_request = search.found, search.sides, questions[0]
     if not found.rate.size:
-        return [], 0
+        return Selection([], 0, 0)
     first, second = (
         systems * workers
         for systems, workers in zip((sides.first[found.prefill], sides.second[found.shape]), found.workers, strict=True)
     )
     rate = np.where(np.isfinite(search.costs(per_request)), found.rate, 0.0)
-    kept = RankedGroups.of(first, second, rate).hull().fewest_systems(per_request.prices, most)
+    hull = RankedGroups.of(first, second, rate).hull()
+    kept = hull.fewest_systems(per_request.prices, most)
+    corners = max(len(hull.corners) - len(kept), 0)
     beyond, joined = 0, 0
     order = np.lexsort((found.workers[1], found.workers[0], found.shape, found.prefill, found.rate))
     for question in questions[1:]:
@@ -46,7 +57,20 @@ def fewest_systems(
                 continue
             kept.append(int(order[np.argmax(cost[order] <= least * (1 + TIE_TOL))]))
             joined += 1
-    return kept, beyond
+    return Selection(kept, beyond, corners)
+
+
+def open_between(search: NumbersSearch, questions: Sequence[Question], groups: Sequence[int]) -> Bools:
+    """Tell [p, s] which pairs of layouts may take fewer systems than the groups kept, at a share of the demand between those of the questions.
+
+    Only where groups are sought at shares of the demand (`LOADS`), the largest of which is the whole.
+    """
+    found = np.zeros(search.sides.able.shape[1:], dtype=bool)
+    whole = max((question.load for question in questions[1:]), default=0.0)
+    if whole > 0.0 and groups:
+        for share in BETWEEN:
+            found |= search.open_pairs(replace(questions[0], load=share * whole, most_rate=np.inf), groups)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

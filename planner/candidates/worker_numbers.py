@@ -137,6 +137,27 @@ class NumbersSearch:
         able = self.sides.able.any(axis=0)
         return int((able & ~self.too_large).sum()), int((able & self.too_large).sum())
 
+    def untried(self) -> int:
+        """Count the numbers of decode workers, from 1 to the most, beside which no number of prefill workers was tried and no bound shows that none helps.
+
+        A pair that was left out has a bound no better than a group found, whatever the numbers: only pairs that were tried are counted here.
+        """
+        prefill, shape = np.nonzero(self._tried)
+        others = np.setdiff1d(np.arange(1, MOST_WORKERS + 1), DECODE_WORKERS)
+        p, s, n_d, least = self._rows(prefill, shape, others)
+        few = np.repeat(least[None], self.sides.able.shape[0], axis=0)
+        gains = self._can_gain(p, s, n_d, few, np.full(few.shape, WITHOUT_LIMIT))
+        return int(gains.any(axis=0).sum())
+
+    def open_pairs(self, question: Question, groups: Sequence[int]) -> Bools:
+        """Tell [p, s] which pairs have a bound below the best of some groups found, by a question that need not be among those searched."""
+        sides, one = self.sides, np.ones(())
+        best = self.costs(question)[list(groups)].min(initial=np.inf)
+        least = question.cost(sides.first[:, None], sides.second, sides.prompt_s[:, None], sides.answer_s, (one, one))
+        able = sides.able[question.round_trip] & ~self.too_large
+        found: Bools = able & (least < best * (1 - TIE_TOL))
+        return found
+
     def _bounds(self) -> Floats:
         """Compute [question, p, s] what the groups of a pair cost at least; infinite where none is able or as small as asked."""
         sides, least = self.sides, np.full((len(self.questions), *self.sides.able.shape[1:]), np.inf)
@@ -177,16 +198,21 @@ class NumbersSearch:
 
     def _number(self, prefill: Ints, shape: Ints, numbers: Ints) -> None:
         """Find the least prefill workers of each pair beside some numbers of decode workers."""
-        sides = self.sides
-        pair, n_d = (part.ravel() for part in np.meshgrid(np.arange(prefill.size), numbers, indexing="ij"))
-        p, s = prefill[pair], shape[pair]
-        least = np.floor(n_d / sides.alone_s[s] * sides.prompt_s[p] * (1 - COUNT_TOL)).astype(np.int64) + 1
-        p, s, n_d, least = (part[least <= MOST_WORKERS] for part in (p, s, n_d, least))
-        low = np.repeat((least - 1)[None], sides.able.shape[0], axis=0)  # [a, row] too few
+        p, s, n_d, least = self._rows(prefill, shape, numbers)
+        low = np.repeat((least - 1)[None], self.sides.able.shape[0], axis=0)  # [a, row] too few
         high = np.full(low.shape, WITHOUT_LIMIT)  # enough
         while (gains := self._can_gain(p, s, n_d, low + 1, high)).any():
             row, n_p = _between(low[gains], high[gains], np.nonzero(gains)[1])
             self._try((p[row], s[row], n_p, n_d[row]), row, low, high)
+
+    def _rows(self, prefill: Ints, shape: Ints, numbers: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """List each pair with each number of decode workers, and the fewest prefill workers that keep up; without those that need more than the most."""
+        sides = self.sides
+        pair, n_d = (part.ravel() for part in np.meshgrid(np.arange(prefill.size), numbers, indexing="ij"))
+        p, s = prefill[pair], shape[pair]
+        least = np.floor(n_d / sides.alone_s[s] * sides.prompt_s[p] * (1 - COUNT_TOL)).astype(np.int64) + 1
+        kept = least <= MOST_WORKERS
+        return p[kept], s[kept], n_d[kept], least[kept]
 
     def _can_gain(self, p: Ints, s: Ints, n_d: Ints, n_p: Ints, high: Ints) -> Bools:
         """Tell [a, row] which rows would beat the best found if this few prefill workers were enough, and are not known to need more."""

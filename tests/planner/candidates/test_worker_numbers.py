@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.candidates.group_selection import LOADS, fewest_systems
+from planner.candidates.group_selection import BETWEEN, LOADS, fewest_systems, open_between
 from planner.candidates.worker_numbers import DECODE_WORKERS, MOST_WORKERS, NumbersSearch, Question, Sides
 
 MARGIN = np.array([1.0, 1.25])  # by round trip: prefill workers for each that the load alone takes
@@ -90,12 +90,13 @@ def test_a_group_is_kept_for_each_share_of_the_demand_or_counted(seed):
     sides = sides_of(seed)
     questions = [Question(0, (1.0, 1.0), np.inf), *(Question(0, (1.0, 1.0), 40.0 * share) for share in LOADS)]
     search = searched(sides, questions)
-    kept, beyond = fewest_systems(search, questions, most=1, further=100)
-    assert beyond == 0
+    every = fewest_systems(search, questions, most=1, further=100)
+    kept = every.kept
+    assert every.beyond == 0
     for question, best in zip(questions, search.best, strict=True):
         assert not kept or search.costs(question)[kept].min() <= best * (1 + 1e-9)
-    few, beyond = fewest_systems(search, questions, most=1, further=1)
-    assert few == kept[: len(few)] and len(few) + beyond >= min(len(kept), 2)
+    few = fewest_systems(search, questions, most=1, further=1)
+    assert few.kept == kept[: len(few.kept)] and len(few.kept) + few.beyond >= min(len(kept), 2)
 
 
 def test_a_pair_that_needs_too_many_workers_is_counted():
@@ -103,3 +104,57 @@ def test_a_pair_that_needs_too_many_workers_is_counted():
     sides.prompt_s[:] = MOST_WORKERS * sides.alone_s.max() * 2
     search = searched(sides, asked(1))
     assert search.pairs[0] == 0 < search.pairs[1] and search.found.rate.size == 0
+
+
+def groups_of(sides: Sides, numbers: Any) -> Any:
+    """List every group with some numbers of decode workers: prefill, shape, workers of both roles."""
+    shape = len(sides.prefill), len(sides.decode), MOST_WORKERS, len(numbers)
+    p, s, n_p, d = (part.ravel() for part in np.indices(shape))
+    return p, s, n_p + 1, np.asarray(numbers)[d]
+
+
+@given(st.integers(0, 100_000))
+def test_every_untried_number_that_would_help_is_counted(seed):
+    """Enumerate the numbers of decode workers between those tried: so many pairs and numbers at least are counted as beat the best group found."""
+    sides, questions = sides_of(seed), asked(seed)
+    search = searched(sides, questions)
+    p, s, n_p, n_d = groups_of(sides, np.setdiff1d(np.arange(1, MOST_WORKERS + 1), DECODE_WORKERS))
+    rate, kept = rule(sides, p, s, n_p, n_d)
+    better = set()
+    for question, best in zip(questions, search.best, strict=True):
+        cost = question.cost(sides.first[p], sides.second[s], n_p / rate, n_d / rate, (n_p, n_d))
+        able = kept[question.round_trip] & (cost < best * (1 - 1e-6))
+        better |= set(zip(p[able].tolist(), s[able].tolist(), n_d[able].tolist(), strict=True))
+    assert len(better) <= search.untried()
+
+
+@given(st.integers(0, 100_000))
+def test_pairs_that_take_less_between_the_shares_are_told(seed):
+    sides = sides_of(seed)
+    questions = [Question(0, (1.0, 1.0), np.inf), *(Question(0, (1.0, 1.0), 40.0 * share) for share in LOADS)]
+    search = searched(sides, questions)
+    kept = fewest_systems(search, questions, most=1, further=100).kept
+    told = open_between(search, questions, kept)
+    assert not set(BETWEEN) & set(LOADS) and (kept or not told.any())
+    p, s, n_p, n_d = groups_of(sides, DECODE_WORKERS)
+    rate, able = rule(sides, p, s, n_p, n_d)
+    for share in BETWEEN if kept else ():
+        question = Question(0, (1.0, 1.0), 40.0 * share)
+        cost = question.cost(sides.first[p], sides.second[s], n_p / rate, n_d / rate, (n_p, n_d))
+        better = able[0] & (cost < search.costs(question)[kept].min() * (1 - 1e-6))
+        assert told[p[better], s[better]].all()
+
+
+def test_corners_of_the_hull_besides_those_kept_are_counted():
+    """Five groups take 1 and 16, 2 and 8, 4 and 4, 8 and 2, 16 and 1 systems per request: all are corners, and the middle one with its neighbours is kept."""
+    each = np.arange(5)
+    search = SimpleNamespace(
+        sides=SimpleNamespace(first=2.0**each, second=2.0 ** (4 - each)),
+        found=SimpleNamespace(rate=np.ones(5), prefill=each, shape=each, workers=(np.ones(5, int), np.ones(5, int))),
+        costs=lambda question: np.ones(5),
+    )
+    questions = [Question(0, (1.0, 1.0), np.inf)]
+    three = fewest_systems(search, questions, most=100, further=0)
+    assert sorted(three.kept) == [1, 2, 3] and three.corners == 2
+    one = fewest_systems(search, questions, most=1, further=0)
+    assert one.kept == [2] and one.corners == 4
