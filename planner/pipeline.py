@@ -102,6 +102,7 @@ def solve_unverified(
     """Solve a document in memory, for a caller that verifies the plan; see `solve`."""
     from planner.candidates.cache import OutOfTime
     from planner.candidates.search import find_candidates
+    from planner.candidates.unproven import points_considered
     from planner.interpret.framing import without_answer
     from planner.solving.closed_loop import is_closed, solve_closed
     from planner.solving.deadline import Deadline
@@ -141,12 +142,11 @@ def solve_unverified(
         for reason in reasons:
             say(reason.message.text())
         return without_answer(problem, None, "limit", None, document, reasons=reasons)
-    kept = sum(len(pool.points) for pool in candidates.pools) + sum(map(len, candidates.training.values()))
     say(
         Message.of(
             "solving.points_found",
             points=candidates.evaluated,
-            kept=kept,
+            kept=points_considered(candidates),
             options=len(candidates.fleet_options),
             seconds=f"{time.perf_counter() - began:.1f}",
         ).text()

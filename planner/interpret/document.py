@@ -17,7 +17,16 @@ from planner.interpret.decisions import Decisions
 from planner.interpret.deployments import replicas_and_deployments
 from planner.interpret.fabrics import fabric_rows
 from planner.interpret.facility import facility_rows
-from planner.interpret.framing import assumption_rows, dropped, noted, provenance, sense_and_unit, solver, versions
+from planner.interpret.framing import (
+    assumption_rows,
+    coverage,
+    dropped,
+    noted,
+    provenance,
+    sense_and_unit,
+    solver,
+    versions,
+)
 from planner.interpret.hourly import by_hour, hours_of
 from planner.interpret.limit_rows import limit_rows
 from planner.interpret.load.kv_tiers import kv_tier_rows
@@ -100,6 +109,7 @@ def interpret(
             "limits": values.fill_in(rows),
             "runner_up": values.runner_up,
             **dropped(candidates),
+            **coverage(candidates, problem.spec.solver.whole),
             **noted(problem),
             "assumptions": assumption_rows(problem.assumptions, charged),
             "provenance": provenance(problem),

@@ -11,6 +11,7 @@ from typing import Any
 from catalog.figures import Figure
 from catalog.units import is_money
 from planner.candidates.points import Candidates
+from planner.candidates.unproven import left_out, points_considered
 from planner.facts import Fact, rows
 from planner.messages import BESIDE, Said, with_codes
 from planner.plan import PLAN_SCHEMA_VERSION, Plan
@@ -90,6 +91,19 @@ def dropped(candidates: Candidates | None) -> dict[str, dict[str, Any]]:
     return {
         "dropped": {name: dict(counts) for name, counts in found.items()},
         f"dropped{BESIDE}": {reason: reason.message.coded() for reason in reasons},
+    }
+
+
+def coverage(candidates: Candidates, whole: bool) -> dict[str, Any]:
+    """Return the section `coverage`: the operating points that a bound covers, and the candidates left out by rules that prove nothing."""
+    reasons = left_out(candidates, whole)
+    rows = [with_codes({"reason": reason, "count": count}, "reason") for reason, count in reasons]
+    return {
+        "coverage": {
+            "points": points_considered(candidates),
+            "left_out": sum(count for _, count in reasons),
+            "reasons": rows,
+        }
     }
 
 

@@ -16,6 +16,7 @@ from planner.messages import DEFAULT, commas, listed, said, say, translated
 from planner.plan import Plan
 from planner.plan.rows.framing import Reach
 from planner.report import (
+    coverage,
     electricity,
     marginal_values,
     notes,
@@ -82,16 +83,25 @@ class Opening:
     """How sure the plan is: the share of sampled scenarios in which it keeps all promises."""
     promise: str
     """What a robust plan promises."""
+    coverage: str
+    """Which points the bound covers, and which candidates it does not cover."""
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Return the texts in the order in which they are read: how sure the plan is stands before its amounts."""
-        return self.name, self.verdict, self.odds, self.promise, self.totals
+        return self.name, self.verdict, self.coverage, self.odds, self.promise, self.totals
 
 
 def opening(plan: Plan, language: str = DEFAULT) -> Opening:
     """Write name, headline, totals, and how sure the plan is."""
-    texts = (plan.document["name"], headline(plan), totals_line(plan), robust.sure_words(plan), robust.words(plan))
+    texts = (
+        plan.document["name"],
+        headline(plan),
+        totals_line(plan),
+        robust.sure_words(plan),
+        robust.words(plan),
+        coverage.words(plan),
+    )
     return Opening(*(translated(text, language) for text in texts))
 
 
@@ -134,6 +144,7 @@ def _markdown(plan: Plan, language: str) -> str:
         f"**{markdown(opened.verdict)}**",
         markdown(opened.odds),
         markdown(opened.promise),
+        markdown(opened.coverage),
         opened.totals,
     ]
     for heading, sentences in chapters_of(plan, language):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired
 from typing_extensions import TypedDict
 
 from planner.plan.rows.fleet import Deployment, Fabric, FacilityRow, FleetRow, KvTier, Owned, Packed, Rented, StorageRow
-from planner.plan.rows.framing import Assumption, Diagnosis, FactRow, Objective, Provenance
+from planner.plan.rows.framing import Assumption, Coverage, Diagnosis, FactRow, Objective, Provenance
 from planner.plan.rows.length_pools import LengthPools
 from planner.plan.rows.money import CostLine, Limit, Meter, Phase, PriceContents, Totals
 from planner.plan.rows.quality import Dispatch, Looser, Postponed, Quality, RunnerUp, Simplicity
@@ -193,6 +193,9 @@ class PlanDocument(TypedDict):
     """Number of candidates left out, by workload and reason."""
     dropped_message: NotRequired[dict[str, Coded]]
     """Code and arguments of each of these reasons, by its text."""
+    coverage: NotRequired[Coverage]
+    """What `bound` covers: `points` (operating points in the program, with all that they dominate), and the candidates `left_out` by rules that prove nothing,
+    which it does not cover; `reasons`: `count` of each such `reason` of `dropped`, over all workloads."""
     notes: NotRequired[list[FactRow]]
     """How the spec was understood, and what in it is at odds with what is known: place, code, arguments, English text, source; left out where there
     are none."""

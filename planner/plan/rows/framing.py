@@ -6,7 +6,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from planner.plan.rows.values import Coded, Flag, Number, Text
+from planner.plan.rows.values import Coded, Flag, Number, Text, Whole
 
 
 class Sentence(TypedDict):
@@ -25,6 +25,22 @@ class FactRow(TypedDict):
     arguments: dict[str, Any]
     text: Text
     source: Text
+
+
+class LeftOut(TypedDict):
+    """Count the candidates that a rule which proves nothing left out."""
+
+    reason: Text
+    reason_message: NotRequired[Coded]
+    count: Whole
+
+
+class Coverage(TypedDict):
+    """Count the operating points that the bound covers, and the candidates that it does not cover, by rule."""
+
+    points: Whole
+    left_out: Whole
+    reasons: list[LeftOut]
 
 
 class Conflict(TypedDict):

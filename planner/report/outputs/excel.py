@@ -58,6 +58,7 @@ def _overview(plan: Plan) -> list[list[Any]]:
     opened = opening(plan)
     rows: list[list[Any]] = [["what", "value"], ["name", opened.name], ["answer", opened.verdict]]
     rows += [["odds", text] for text in (opened.odds, opened.promise) if text]
+    rows += [["coverage", opened.coverage]] if opened.coverage else []
     rows += [[name, value] for name, value in (plan.document["totals"] or {}).items()]
     rows += [["currency", plan.document["spec"].get("currency", "USD")], ["catalog", plan.document["catalog_digest"]]]
     return rows + [[name, version] for name, version in plan.document["versions"].items()]

@@ -102,6 +102,7 @@ def _opening(plan: Plan, language: str) -> list[str]:
         f"<h1>{_text(opened.name)}</h1>",
         f'<p class="verdict">{_text(opened.verdict)}</p>',
         *(f'<p class="odds">{_text(text)}</p>' for text in odds),
+        f"<p>{_text(opened.coverage)}</p>" if opened.coverage else "",
         f"<p>{_text(opened.totals)}</p>" if opened.totals else "",
         *(f"<p>{_text(line)}</p>" for line in plan.document["spec"].get("note", "").splitlines()),
         *(f"<p>{_answer(question, clauses, language)}</p>" for question, clauses in story(plan, whole=True)),

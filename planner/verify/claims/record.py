@@ -6,6 +6,7 @@ With the catalog at hand the figures come from the resolved spec. Rows are writt
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,19 @@ def check_record(report: Report, problem: ResolvedSpec, document: Mapping[str, A
     for name in document["dropped"]:
         if name not in known and not name.startswith("("):  # counts in brackets are of systems and networks
             report.say(f"dropped.{name}", "verify.not_a_workload")
+    if "coverage" in document:
+        _check_coverage(report, document)
+
+
+def _check_coverage(report: Report, document: Mapping[str, Any]) -> None:
+    """Add up the candidates left out without proof: by rule from the counts of all workloads, and in all."""
+    found = document["coverage"]
+    counts = Counter[str]()
+    for reasons in document["dropped"].values():
+        counts.update(reasons)
+    for i, row in enumerate(found["reasons"]):
+        report.equal(f"coverage.reasons[{i}].count", row["count"], counts[row["reason"]])
+    report.equal("coverage.left_out", found["left_out"], sum(row["count"] for row in found["reasons"]))
 
 
 def _unit(problem: ResolvedSpec) -> str:

@@ -86,7 +86,7 @@ def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[
         )
     size = Message.of("unchecked.size").text()
     yield from (Unchecked(f"solver.{name}", size) for name in ("rows", "columns", "integers", "ended_by", "repeatable"))
-    for name in ("dropped", "dropped_message"):
+    for name in ("dropped", "dropped_message", *(("coverage",) if "coverage" in document else ())):
         yield Unchecked(name, Message.of("unchecked.counts_of_candidates").text())
 
 
