@@ -19,7 +19,7 @@ UNPROVEN = frozenset({
     "dropped.too_many_workers",
     "dropped.idle_pools",  # power is not compared
     "dropped.lesser_batch",  # power is not compared
-    "dropped.over_demand",  # of whole replicas the power is not compared; a part of one is not counted as efficient as all of it
+    "dropped.over_demand",  # power is not compared; a part of one is not counted as efficient as all of it
     "dropped.width_not_offered",
 })  # fmt: skip
 """Codes of the reasons under which candidates are left out that a bound does not cover. Layouts of training are compared in full: those of one width draw the same power."""

@@ -31,7 +31,7 @@ from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled,
 from planner.report.phases import span_words, windows_of
 from planner.report.report import diagnosis_chapters
 from planner.report.story import cost_of_kinds, costs_of_sites, had, story
-from planner.report.why import explanations, looser, oldest
+from planner.report.why import coverage, explanations, looser, oldest
 from planner.report.why.verdict import opening_sentences
 from planner.report.words import between, figure_words, status_words
 

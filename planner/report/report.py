@@ -16,14 +16,13 @@ from planner.messages import DEFAULT, commas, listed, said, say, translated
 from planner.plan import Plan
 from planner.plan.rows.framing import Reach
 from planner.report import (
-    coverage,
     electricity,
     marginal_values,
     notes,
     robust,
 )
 from planner.report.outputs.sections import sections_of
-from planner.report.why import explanations, looser
+from planner.report.why import coverage, explanations, looser
 from planner.report.why.verdict import proof_clauses
 from planner.report.words import amount, status_words
 from planner.tables import as_csv, as_markdown, as_text, known_format

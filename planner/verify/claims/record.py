@@ -92,7 +92,7 @@ def _check_provenance(report: Report, problem: ResolvedSpec, stated: Sequence[Ma
 
 
 def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, Any]) -> None:
-    """Compare the notes on the spec, by place, code and arguments, with the notes of the spec resolved again; notes of one place and code in order.
+    """Compare the notes on the spec, by place, code, arguments and source, with the notes of the spec resolved again; notes of one place and code in order.
 
     A note on a step that was left out belongs to a plan without the section of that step.
     """
@@ -100,14 +100,16 @@ def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, An
     stated: _Notes = {}
     for fact in problem.notes:
         if not fact.refuses:
-            computed.setdefault((fact.path, fact.message.code), []).append(fact.message.coded()["arguments"])
+            told = {"arguments": fact.message.coded()["arguments"], "source": fact.source}
+            computed.setdefault((fact.path, fact.message.code), []).append(told)
     for row in document.get("notes", ()):
-        stated.setdefault((row["path"], row["code"]), []).append(row["arguments"])
+        told = {"arguments": row["arguments"], "source": row["source"]}
+        stated.setdefault((row["path"], row["code"]), []).append(told)
     if any(row in rows[:i] for rows in stated.values() for i, row in enumerate(rows)):
         report.say("notes", "verify.row_twice")
     for path, code in [key for key in stated if key[1] in BY_CODE]:
         place, section = BY_CODE[code]
-        if stated.pop((path, code)) != [{}] or path != place or section in document:
+        if stated.pop((path, code)) != [{"arguments": {}, "source": ""}] or path != place or section in document:
             report.say(f"notes {path}", "verify.note_against_plan", note=code)
     for path, code in sorted(stated.keys() | computed.keys()):
         found, known = stated.get((path, code), []), computed.get((path, code), [])

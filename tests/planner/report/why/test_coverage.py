@@ -9,9 +9,9 @@ import pytest
 
 import planner
 from planner.plan import Plan
-from planner.report import coverage
 from planner.report.page import one_page
 from planner.report.report import render
+from planner.report.why import coverage
 from planner.verify.plan import verified
 
 ROW = {
