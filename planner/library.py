@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from planner.estimate.answer import Estimate
     from planner.facts import Fact
     from planner.replay.answer import Replayed
+    from planner.report.why.ratios import Ratio
     from planner.report.why.stale import Stale
     from planner.robust.promises import Promises
     from planner.studies.against.actual import Actual
@@ -175,6 +176,13 @@ def stale(plan: PlanSource) -> list[Stale]:
     from planner.report.why.stale import stale
 
     return stale(_plan(plan))
+
+
+def ratios(plan: PlanSource) -> list[Ratio]:
+    """Build the six ratios of a plan beside their published ranges: tokens/s and kW per chip, cost of a token, busy share, loads a day, lead time."""
+    from planner.report.why.ratios import ratios
+
+    return ratios(_plan(plan))
 
 
 def measure(

@@ -19,7 +19,7 @@ from planner.plan.rows.money import Limit
 from planner.plan.rows.points import Point
 from planner.plan.rows.time import Slot
 from planner.plan.rows.workloads import Workload
-from planner.report import coverage, grades, jobs, money, notes, quality, robust
+from planner.report import grades, jobs, money, notes, quality, robust
 from planner.report.fleet import becomes, goes_back, peaks_of_sites, replica_words, ways_to_have
 from planner.report.heads import left, right
 from planner.report.limits import margin_words
@@ -31,7 +31,7 @@ from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled,
 from planner.report.phases import span_words, windows_of
 from planner.report.report import diagnosis_chapters
 from planner.report.story import cost_of_kinds, costs_of_sites, had, story
-from planner.report.why import coverage, explanations, looser, oldest
+from planner.report.why import coverage, explanations, looser, oldest, ratios
 from planner.report.why.verdict import opening_sentences
 from planner.report.words import between, figure_words, status_words
 
@@ -59,6 +59,7 @@ def one_page(plan: Plan, width: int = WIDTH, styled: bool = False, language: str
     closing = [
         *(paper.text(say("page.divisible"), most=1) if _is_divided(plan) else ()),
         *(paper.text(say(f"page.ended_by.{ended_by}"), most=1) if ended_by in ("time", "memory") else ()),
+        *(paper.text(odd, most=1) if (odd := ratios.contradictions(plan)) else ()),
         *(paper.text(covered, most=1) if (covered := coverage.short_words(plan)) else ()),
         *paper.text(say("page.full"), most=1),
     ]

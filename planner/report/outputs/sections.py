@@ -30,7 +30,7 @@ from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_s
 from planner.report.heads import Row, Section, section
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.load import classes, first_token, kv_tiers, length_pools, packing, prefix_routing, sessions
-from planner.report.why import losses
+from planner.report.why import losses, ratios
 from planner.report.words import figure_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
 from planner.tables import as_csv
@@ -149,6 +149,7 @@ SECTIONS = (
     PlanSection("phases", phases.sections, (phases.PHASES, "postponed")),
     PlanSection("interruptions", interruptions.sections, interruptions.TABLES),
     PlanSection("facility", facility.sections, facility.TABLES),
+    PlanSection("ratios", ratios.sections),
     PlanSection("limits", _one("heading.limits", _limits), ("limits", "looser")),
     PlanSection("runner_up", _one("heading.runner_up", _runner_up), ("runner_up",)),
     PlanSection("dropped", _one("heading.dropped", _dropped)),
