@@ -61,7 +61,7 @@ def fewest_systems(search: NumbersSearch, questions: Sequence[Question], most: i
 
 
 def open_between(search: NumbersSearch, questions: Sequence[Question], groups: Sequence[int]) -> Bools:
-    """Tell [p, s] which pairs of layouts may take fewer systems than the groups kept, at a share of the demand between those of the questions.
+    """Tell [p, s] which pairs of layouts may take fewer systems than the groups kept, at a share of the demand between the shares that the questions ask about.
 
     Only where groups are sought at shares of the demand (`LOADS`), the largest of which is the whole.
     """

@@ -28,7 +28,8 @@ API, BUY, SERVING = "api", "buy", "serving"
 SHARED = 1e-9  # relative: figures that differ less are the same
 LONG_PROMPTS = 8.0  # input tokens for each output token, beyond which prompts take most of the time
 TIGHT_S = 0.02  # time per output token, below which batches are small
-SMALL_PARAMETERS = 3e9  # of the smallest model that a published price is for
+SMALL_PARAMETERS = 3e9  # used for each token by the smallest model with a published price
+WITH_SERVER = 10_200 / 8 / 700  # nameplate of a DGX H100 for each chip, over that of the chip alone
 EVEN = 0.9  # mean over the busiest hour, above which a load counts as even
 
 SHOWN = {
@@ -64,7 +65,7 @@ def ratio_rows(
         return []
     work = _Work(plan)
     return [
-        *_rates(plan, work, parameters),
+        *_rates(plan, work, parameters, nameplates),
         *_power(plan, nameplates),
         *_costs(plan, parameters, per_usd),
         *_busy(plan, work),
@@ -74,7 +75,7 @@ def ratio_rows(
 
 
 def chips_of(point: Point) -> float:
-    """Count the chips of a replica: those of the layouts of its pools times their workers; expert parallelism runs on the same chips.
+    """Count the chips of a replica: the sizes of its pools' layouts, multiplied, times their workers; expert parallelism runs on the same chips.
 
     >>> chips_of({"pools": [{"role": "serve", "layout": {"tp": 4, "pp": 1, "dp": 2, "ep": 8}, "workers": 3}, {"role": "api", "layout": {}, "workers": 1}]})
     24.0
@@ -144,23 +145,26 @@ def _architecture(row: Workload, asked: Mapping[str, Any]) -> str:
     return str(row.get("architecture") or asked.get("architecture") or "")
 
 
-def _rates(plan: Plan, work: _Work, parameters: Mapping[str, float]) -> Iterator[Ratio]:
+def _rates(
+    plan: Plan, work: _Work, parameters: Mapping[str, float], nameplates: Mapping[str, float]
+) -> Iterator[Ratio]:
     """Output tokens/s of a chip at work: tokens served by the fleet over the time of chips at work."""
     for row, asked in _serving(plan):
         name, used = row["name"], parameters.get(_architecture(row, asked))
         if not work.chip_s[name]:
             continue
-        value, known = (
-            work.tokens[name] / work.chip_s[name],
-            None if used is None else published.WORK.scaled(1.0 / used),
-        )
+        value = work.tokens[name] / work.chip_s[name]
+        known = None if used is None else published.WORK.scaled(1.0 / used)
+        systems = {pool["system"] for point in row["points"] for pool in point["pools"] if pool["role"] != API}
+        most = max((nameplates.get(system, 0.0) for system in systems), default=0.0)
         tightest = min((each["limit_s"] for each in row["slo"] if each["metric"] == "tpot"), default=TIGHT_S)
         lengths = asked.get("lengths") or {}
         long = _number(lengths.get("input")) > LONG_PROMPTS * max(_number(lengths.get("output")), 1.0)
         below = known is not None and value < known.least
         yield _row(
             "rate", name, value, "token/chip s", known,
-            [(below and long, Message.of("ratio.long_prompts")), (below and tightest < TIGHT_S, Message.of("ratio.tight", limit=show(tightest, "s")))],
+            [(below and long, Message.of("ratio.long_prompts")), (below and tightest < TIGHT_S, Message.of("ratio.tight", limit=show(tightest, "s"))),
+             (below and 0.0 < most < published.POWER.least, Message.of("ratio.small_chips", most=show(most, "W")))],
         )  # fmt: skip
 
 
@@ -323,12 +327,21 @@ def ratios(plan: Plan) -> list[Ratio]:
         if (found := _figure(catalog, "architectures", name, "active_parameters", "total_parameters")) is not None
     }
     nameplates = {
-        name: watts / chips
+        name: watts
         for name in {row["system"] for row in plan.document["fleet"]}
-        if (watts := _figure(catalog, "systems", name, "power_w"))
-        and (chips := _figure(catalog, "systems", name, "chips"))
+        if (watts := _nameplate_w(catalog, name)) is not None
     }
     return ratio_rows(plan, used, per_usd(catalog, spec.get("currency") or "USD"), nameplates)
+
+
+def _nameplate_w(catalog: Catalog, system: str) -> float | None:
+    """Return the nameplate of a chip with its share of a system [W], or about as much from that of the chip alone; None where neither is known."""
+    whole, chips = _figure(catalog, "systems", system, "power_w"), _figure(catalog, "systems", system, "chips")
+    if whole is not None and chips:
+        return whole / chips
+    chip = catalog.get("systems", system).words("chip") if catalog.has("systems", system) else ""
+    alone = _figure(catalog, "chips", chip, "tdp_w") if chip else None
+    return None if alone is None else alone * WITH_SERVER
 
 
 def _figure(catalog: Catalog, kind: str, name: str, *figures: str) -> float | None:

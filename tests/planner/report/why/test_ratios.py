@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 import planner
+from catalog.lookup import shipped_catalog
 from planner.facts import ratios as published
 from planner.plan import Plan
 from planner.report.page import one_page
 from planner.report.report import render
-from planner.report.why.ratios import ratio_rows
+from planner.report.why.ratios import _nameplate_w, ratio_rows
 
-PARAMETERS, NAMEPLATES = {"net": 10e9, "little net": 1e9}, {"node": 1300.0}
+PARAMETERS, NAMEPLATES = {"net": 10e9, "little net": 1e9}, {"node": 1300.0, "card": 300.0}
 DAY_S, WEEK_S = 86400.0, 7 * 86400.0
 
 
@@ -111,6 +112,11 @@ def test_reasons_that_need_two_changes():
         document["routes"][1]["tokens_per_s"] = 1.0
         document["spec"]["workloads"][0]["lengths"] = {"input": 9000, "output": 100}
 
+    def small_chips(document):
+        document["routes"][1]["tokens_per_s"] = 1.0
+        for row in document["workloads"][0]["points"][0]["pools"]:
+            row["system"] = "card"
+
     def tight(document):
         document["routes"][1]["tokens_per_s"] = 1.0
         document["workloads"][0]["slo"][0]["limit_s"] = 0.01
@@ -136,7 +142,7 @@ def test_reasons_that_need_two_changes():
         del document["workloads"][1]
 
     wanted = {
-        long_prompts: ("rate", "long_prompts"), tight: ("rate", "tight"), little: ("cost", "small_model"), idle: ("cost", "idle_chips"),
+        long_prompts: ("rate", "long_prompts"), small_chips: ("rate", "small_chips"), tight: ("rate", "tight"), little: ("cost", "small_model"), idle: ("cost", "idle_chips"),
         relays: ("loads", "relays_stated"), alone: ("busy", "one_system"), even: ("busy", "even"),
     }  # fmt: skip
     for change, (ratio, code) in wanted.items():
@@ -165,6 +171,15 @@ def test_tokens_of_an_api_are_not_of_the_chips():
 
 def test_no_answer_has_no_ratios():
     assert rows_of(set_at("objective", "value", value=None)) == {}
+
+
+def test_the_nameplate_of_a_system_or_of_its_chips():
+    """A DGX H100 states 10.2 kW for 8 chips; of an Atlas 800T A2 the chip alone is known, with the share of a server that a DGX H100 has."""
+    catalog = shipped_catalog()
+    assert _nameplate_w(catalog, "DGX H100") == pytest.approx(10_200 / 8)
+    chip = catalog.get("chips", catalog.get("systems", "Atlas 800T A2").words("chip")).value("tdp_w")
+    assert _nameplate_w(catalog, "Atlas 800T A2") == pytest.approx(chip * 10_200 / 8 / 700)
+    assert _nameplate_w(catalog, "no such system") is None
 
 
 def test_every_range_has_a_source_and_a_width():
