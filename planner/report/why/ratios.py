@@ -138,7 +138,7 @@ def _serving(plan: Plan) -> Iterator[tuple[Workload, Mapping[str, Any]]]:
     asked = {each["name"]: each for each in plan.document["spec"]["workloads"]}
     for row in plan.document["workloads"]:
         if row["kind"] == SERVING:
-            yield row, asked[row.get("of", row["name"])]
+            yield row, asked.get(row.get("of", row["name"]), {})
 
 
 def _architecture(row: Workload, asked: Mapping[str, Any]) -> str:
