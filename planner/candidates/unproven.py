@@ -18,6 +18,7 @@ UNPROVEN = frozenset({
     "dropped.further_corners",
     "dropped.too_many_workers",
     "dropped.idle_pools",  # power is not compared
+    "dropped.one_worker_suffices",  # power is not compared
     "dropped.lesser_batch",  # power is not compared
     "dropped.over_demand",  # power is not compared; a part of one is not counted as efficient as all of it
     "dropped.width_not_offered",
