@@ -130,7 +130,7 @@ if TYPE_CHECKING:
     from planner.studies.frontier import frontier
     from planner.studies.quotes.study import quote
     from planner.studies.sensitivity import sensitivity
-    from planner.studies.sweep import sweep
+    from planner.studies.sweeps.grid import sweep
     from planner.studies.whatif import WhatIf
     from planner.verify.plan import verify_plan
 else:
@@ -160,7 +160,7 @@ else:
         "sensitivity": "planner.studies.sensitivity",
         "solve": "planner.pipeline",
         "stale": "planner.library",
-        "sweep": "planner.studies.sweep",
+        "sweep": "planner.studies.sweeps.grid",
         "validate": "planner.library",
         "verify_plan": "planner.verify.plan",
     }

@@ -1,4 +1,4 @@
-"""The command `batch`: many specs, one JSON object per line in and out."""
+"""The commands `batch`, many specs with one JSON object per line in and out, and `sweep`, one spec at many values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.cli.helps import helped
 from planner.cli.options import (
@@ -17,13 +17,16 @@ from planner.cli.options import (
     positive_count,
     progress_printer,
     solver_overrides,
+    spec_document,
 )
 from planner.cli.streams import print_out, standard_input
-from planner.exit_codes import USAGE
+from planner.errors import Issue, SpecError
+from planner.exit_codes import OK, USAGE
 from planner.messages import Message
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
+    from planner.studies.sweeps.varied import Point, Varied
 
 
 def add_batch(commands: Commands) -> None:
@@ -46,6 +49,58 @@ def add_batch(commands: Commands) -> None:
     add_common_options(batch)
     add_solver_options(batch)
     batch.set_defaults(run=_batch)
+
+
+def add_sweep(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `sweep`."""
+    sweep = commands.add_parser("sweep", parents=[shared], help=helped("help.sweep"))
+    sweep.add_argument("spec", metavar="SPEC", help=helped("help.spec"))
+    sweep.add_argument("--vary", metavar="PATH=VALUES", action="append", required=True, help=helped("help.sweep_vary"))
+    sweep.add_argument("--sample", metavar="HOW", nargs="+", default=["grid"], help=helped("help.sweep_sample"))
+    sweep.add_argument("--jobs", type=positive_count, default=1, metavar="N", help=helped("help.sweep_jobs"))
+    sweep.add_argument("--rows", metavar="FILE", help=helped("help.sweep_rows"))
+    sweep.add_argument("--resume", action="store_true", help=helped("help.sweep_resume"))
+    sweep.add_argument("--chart", metavar="FILE.svg", help=helped("help.sweep_chart"))
+    add_solver_options(sweep)
+    sweep.set_defaults(run=_sweep)
+
+
+def _sweep(arguments: argparse.Namespace) -> int:
+    from planner.cli.studies import print_study
+    from planner.files import write_file
+    from planner.studies.batch_lines import Settings
+    from planner.studies.sweeps.chart import sweep_chart
+    from planner.studies.sweeps.study import run
+    from planner.studies.sweeps.varied import read_varied
+
+    if arguments.resume and not arguments.rows:
+        print(Message.of("sweep.resume_without_file").text(), file=sys.stderr)
+        return USAGE
+    document = spec_document(arguments)
+    varied = read_varied(arguments.vary, document)
+    found = run(
+        document, varied, _points(arguments, varied, document), settings=Settings(overlays=tuple(overlay_folders(arguments))), jobs=arguments.jobs,
+        rows_file=Path(arguments.rows) if arguments.rows else None, resume=arguments.resume, progress=progress_printer(arguments),
+    )  # fmt: skip
+    if arguments.chart:
+        write_file(arguments.chart, sweep_chart(found, varied))
+    print_study(arguments, found)
+    return OK
+
+
+def _points(arguments: argparse.Namespace, varied: list[Varied], document: dict[str, Any]) -> list[Point]:
+    """Choose the combinations as --sample asks. Raises SpecError."""
+    from planner.studies.sweeps.varied import grid, latin_hypercube, one_at_a_time
+
+    match arguments.sample:
+        case ["grid"]:
+            return grid(varied)
+        case ["one"]:
+            return one_at_a_time(varied, document)
+        case ["lhs", count] if count.isdecimal() and int(count) > 0:
+            return latin_hypercube(varied, int(count), arguments.seed or 0)
+        case given:
+            raise SpecError([Issue("--sample", Message.of("sweep.sample_expected", given=" ".join(given)).text())])
 
 
 def _batch(arguments: argparse.Namespace) -> int:

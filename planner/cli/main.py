@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from planner.cli.batch import add_batch
+from planner.cli.batch import add_batch, add_sweep
 from planner.cli.calibration import add_calibrate, add_validate
 from planner.cli.cases import add_estimate, add_layouts
 from planner.cli.catalog import add_catalog
@@ -85,6 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_report(commands)
     add_export(commands)
     add_batch(commands)
+    add_sweep(commands, shared)
     add_schema(commands)
     add_check(commands, shared)
     add_verify(commands, shared)

@@ -55,8 +55,8 @@ def exit_code(statuses: Iterable[str]) -> int:
 def run(lines: Sequence[Line], write: Write, *, jobs: int, settings: Settings, progress: Progress) -> set[str]:
     """Answer the lines in `jobs` processes, `write` each record when it is finished, and return the statuses."""
     statuses: set[str] = set()
-    with closing(_answers(lines, jobs, settings)) as answers:  # stops the workers too, when interrupted
-        for done, found in enumerate(answers, start=1):
+    with closing(answers(lines, jobs, settings)) as finished:  # stops the workers too, when interrupted
+        for done, found in enumerate(finished, start=1):
             write(found.record)
             statuses.add(found.status)
             reason = f"  {found.error.splitlines()[0]}" if found.error else ""
@@ -120,7 +120,7 @@ def _prepare_worker(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _answers(lines: Sequence[Line], jobs: int, settings: Settings) -> Generator[Answer, None, None]:
+def answers(lines: Sequence[Line], jobs: int, settings: Settings) -> Generator[Answer, None, None]:
     """Yield answers as they finish. If a worker dies, the lines in flight are tried again, one at a time."""
     if jobs == 1:
         yield from (answer(line, settings) for line in lines)
@@ -154,7 +154,7 @@ def _answers_of_workers(lines: Sequence[Line], jobs: int, settings: Settings) ->
             flying[line.number] = line
             yield delayed(_answer_in_worker)(line, settings, os.getpid())
 
-    def answers(some: Iterable[Line]) -> Iterator[Answer]:
+    def answered(some: Iterable[Line]) -> Iterator[Answer]:
         # one line per task, or an answer would wait for its neighbours
         for found in Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(calls(some)):
             del flying[found.line.number]
@@ -163,13 +163,13 @@ def _answers_of_workers(lines: Sequence[Line], jobs: int, settings: Settings) ->
     waiting = iter(lines)
     while True:
         try:
-            yield from answers(waiting)
+            yield from answered(waiting)
             return
         except TerminatedWorkerError:
             for line in list(flying.values()):
                 began = time.perf_counter()
                 try:
-                    yield from answers([line])
+                    yield from answered([line])
                 except TerminatedWorkerError:
                     del flying[line.number]
                     yield _without_plan(line, FAILED, Message.of("studies.process_died").text(), began)

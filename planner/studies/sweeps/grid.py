@@ -17,6 +17,7 @@ from planner.spec.document import edited, path_parts, read_spec
 from planner.studies.batch_lines import INVALID_LINE
 
 TOTALS = ("cost", "carbon_kg", "energy_j", "tokens", "chips", "peak_power_w")
+FIGURES = ("status", "value", "unit", "gap", *TOTALS, "error")  # columns of a row beside its values
 
 
 def sweep(
@@ -39,17 +40,10 @@ def sweep(
         at = dict(zip(values, chosen, strict=True))
         try:
             plan = solve_document(edited(document, tuple(at.items())), overlays=overlays, threads=threads)
-            rows.append({**at, **_figures(plan)})
+            rows.append({**at, **figures_of(plan)})
         except SpecError as error:
             first = first or error
-            rows.append(
-                {
-                    **at,
-                    **dict.fromkeys(("status", "value", "unit", "gap", *TOTALS)),
-                    "status": INVALID_LINE,
-                    "error": str(error),
-                }
-            )
+            rows.append({**at, **without_figures(INVALID_LINE, str(error))})
         if progress:
             progress(Message.of("library.swept", number=number, count=count, status=rows[-1]["status"]).text())
     if first and all(row["status"] == INVALID_LINE for row in rows):
@@ -73,7 +67,13 @@ def _check(document: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> 
         raise SpecError(problems)
 
 
-def _figures(plan: Plan) -> dict[str, Any]:
+def figures_of(plan: Plan) -> dict[str, Any]:
+    """Return status, objective, gap and totals of a plan, and no error."""
     objective = plan.objective
     head = {"status": plan.status, "value": objective["value"], "unit": objective["unit"], "gap": plan.gap}
     return {**head, **{name: plan.total(name) for name in TOTALS}, "error": None}
+
+
+def without_figures(status: str, error: str) -> dict[str, Any]:
+    """Return the same columns for a spec without a plan."""
+    return {**dict.fromkeys(FIGURES), "status": status, "error": error}

@@ -1,0 +1,119 @@
+"""Answer the combinations of a sweep in parallel, and keep each row on the disk as soon as it is known.
+
+The file is a table of CSV. A run that was killed leaves whole rows and at most one broken line at the end, which `kept` drops; at the end the
+table is written again in the order of the combinations. Not here: how a process answers one spec (`planner.studies.batch`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from planner.errors import Issue, SpecError
+from planner.messages import Message
+from planner.plan import Plan
+from planner.solving.standing import Progress
+from planner.spec.document import edited
+from planner.studies.batch import answers
+from planner.studies.batch_lines import INVALID_LINE, Line, Settings
+from planner.studies.sweeps.grid import FIGURES, figures_of, without_figures
+from planner.studies.sweeps.varied import Point
+from planner.tables import as_csv
+
+Row = dict[str, Any]
+KIND = "kind"  # column: which systems the plan obtains, how and where, whatever their number
+
+
+def answered(
+    document: Mapping[str, Any], points: Sequence[Point], *, jobs: int, settings: Settings, keep: Callable[[Row], None] | None = None,
+    progress: Progress | None = None,
+) -> list[Row]:  # fmt: skip
+    """Solve the spec at each point in `jobs` processes: the rows in the order of the points; `keep` gets each as soon as it is known.
+
+    Raises SpecError where every point is invalid, with the problems of the first.
+    """
+    lines = [Line(number, number, edited(document, tuple(point.items()))) for number, point in enumerate(points)]
+    found: dict[int, Row] = {}
+    with closing(answers(lines, jobs, settings)) as finished:
+        for done, answer in enumerate(finished, start=1):
+            row = {**points[answer.line.number], **_row(json.loads(answer.record))}
+            found[answer.line.number] = row
+            if keep:
+                keep(row)
+            if progress:
+                progress(Message.of("library.swept", number=done, count=len(points), status=row["status"]).text())
+    rows = [found[number] for number in range(len(points))]
+    if rows and all(row["status"] == INVALID_LINE for row in rows):
+        raise SpecError(
+            [Issue("--vary", Message.of("sweep.all_invalid", error=rows[0]["error"].partition("\n")[0]).text())]
+        )
+    return rows
+
+
+def _row(record: Mapping[str, Any]) -> Row:
+    if "plan" not in record:
+        return {**without_figures(record["status"], record["error"]), KIND: None}
+    plan = Plan.of(record["plan"])
+    return {**figures_of(plan), KIND: kind_of(plan)}
+
+
+def kind_of(plan: Plan) -> str:
+    """Name what a plan obtains, in the order of the alphabet: system, way to obtain it and site, without numbers."""
+    return "; ".join(sorted({f"{row['system']} {row['how']} {row['site']}" for row in plan.document["fleet"]}))
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+def kept(path: Path, points: Sequence[Point]) -> dict[int, Row]:
+    """Read the rows of an earlier run, by the position of their point. Raises SpecError for a table of another sweep, OSError.
+
+    A row is known by its values; rows of other points are dropped, and so is a last line that has not all its columns.
+    """
+    columns = columns_of(points)
+    by_values = {_values(point): number for number, point in enumerate(points)}
+    text = path.read_text(encoding="utf-8")
+    lines = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1])))  # a broken last line has no end
+    if lines and lines[0] != columns:
+        raise SpecError([Issue(str(path), Message.of("sweep.another_table", columns=", ".join(lines[0])).text())])
+    rows: dict[int, Row] = {}
+    for cells in lines[1:]:
+        if len(cells) != len(columns):
+            continue
+        told = dict(zip(columns, cells, strict=True))
+        number = by_values.get(tuple(told[name] for name in points[0]))
+        if number is not None and told["status"]:
+            rows[number] = {**points[number], **{name: _read(name, told[name]) for name in columns[len(points[0]) :]}}
+    return rows
+
+
+def columns_of(points: Sequence[Point]) -> list[str]:
+    """List the heads of the table: paths, figures of the plan, and its kind."""
+    return [*points[0], *FIGURES, KIND]
+
+
+def as_line(row: Row) -> str:
+    """Write one row as a line of CSV."""
+    return as_csv([row]).partition("\n")[2]
+
+
+def as_table(rows: Sequence[Row]) -> str:
+    """Write all rows with their heads."""
+    return as_csv(rows)
+
+
+def _values(point: Point) -> tuple[str, ...]:
+    return tuple(next(csv.reader([as_line(point)])))
+
+
+def _read(name: str, text: str) -> Any:
+    if text == "":
+        return None
+    if name in ("status", "unit", "error", KIND):
+        return text
+    return float(text) if "." in text or "e" in text else int(text)

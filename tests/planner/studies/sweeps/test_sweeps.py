@@ -1,0 +1,149 @@
+"""A sweep tries the values asked for, loses no row when it is killed, and finds where the kind of plan changes."""
+
+import csv
+import io
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import planner
+from planner.cli.main import main
+from planner.errors import SpecError
+from planner.exit_codes import INVALID, OK, USAGE
+from planner.studies.batch_lines import Settings
+from planner.studies.sweeps.rows import as_line, columns_of, kept
+from planner.studies.sweeps.study import run
+from planner.studies.sweeps.summary import STEPS, effects, thresholds
+from planner.studies.sweeps.varied import Varied, grid, latin_hypercube, one_at_a_time, read_varied
+
+PRICE, RATE = "offers[0].price", "workloads[0].demand.requests_per_s"
+
+
+def test_values_are_lists_or_ranges_with_units(tiny):
+    found = read_varied([f"{PRICE}=300000 USD:400000 USD:3", f"{RATE}=30, 60", "solver.gap=1e-3:3e-3:2"], tiny())
+    assert [one.values for one in found] == [("300000 USD", "350000 USD", "400000 USD"), (30, 60), (0.001, 0.003)]
+    assert read_varied(['sites[0].systems=["DGX H100"],["DGX H200","DGX H100"]'], tiny())[0].values == (
+        ["DGX H100"],
+        ["DGX H200", "DGX H100"],
+    )
+
+
+def test_all_wrong_texts_are_told_at_once(tiny):
+    with pytest.raises(SpecError) as refused:
+        read_varied(["nothing", "sites[7].power=1 MW,2 MW", f"{RATE}=3:3:4", f"{PRICE}=1 MW:2 USD:3"], tiny())
+    assert sorted(problem.path for problem in refused.value.problems) == sorted(
+        ["nothing", "sites[7].power", RATE, PRICE]
+    )
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_a_grid_has_every_combination_once(counts):
+    varied = [Varied(f"p{place}", tuple(range(count))) for place, count in enumerate(counts)]
+    points = [tuple(point.values()) for point in grid(varied)]
+    assert len(points) == len(set(points)) == math.prod(counts) and points == sorted(points)
+
+
+def test_one_at_a_time_moves_one_path_and_keeps_the_spec(tiny):
+    varied = read_varied([f"{PRICE}=300000 USD,310000 USD,320000 USD", f"{RATE}=30,60"], tiny())
+    points = one_at_a_time(varied, tiny())
+    assert points[0] == {PRICE: "310000 USD", RATE: 30} and len(points) == 1 + 2 + 1
+    assert all(sum(point[path] != points[0][path] for path in point) <= 1 for point in points)
+    with pytest.raises(SpecError, match="no value"):
+        one_at_a_time([Varied("limits.budget", ("1 USD",))], tiny())
+
+
+@given(st.integers(1, 30), st.integers(0, 99))
+def test_a_latin_hypercube_has_one_value_in_each_part_of_each_range(count, seed):
+    varied = [Varied("a", ("0 W", "10 W"), (0.0, 10.0), " W"), Varied("b", (0, 1), (0.0, 1.0))]
+    points = latin_hypercube(varied, count, seed)
+    assert points == latin_hypercube(varied, count, seed)
+    assert sorted(int(float(point["a"].split()[0]) / 10 * count) for point in points) == list(range(count))
+    assert sorted(int(point["b"] * count) for point in points) == list(range(count))
+
+
+def test_rows_are_those_of_the_library_and_the_file_holds_them(tiny, tmp_path):
+    values = {PRICE: ["300000 USD", "400000 USD"], RATE: [30, 60]}
+    varied = [Varied(path, tuple(tried)) for path, tried in values.items()]
+    file = tmp_path / "rows.csv"
+    found = run(tiny(), varied, grid(varied), settings=Settings(), rows_file=file)
+    for row, expected in zip(found.rows, planner.sweep(tiny(), values), strict=True):
+        assert {name: row[name] for name in expected} == expected
+    assert len(list(csv.DictReader(io.StringIO(file.read_text())))) == 4
+    assert (
+        found.effects[0].swing
+        == pytest.approx(
+            abs(sum(row["value"] for row in found.rows[2:]) - sum(row["value"] for row in found.rows[:2])) / 2
+        )
+        or found.effects[0].path == RATE
+    )
+
+
+def test_a_killed_sweep_is_continued_and_a_broken_last_line_is_dropped(tiny, tmp_path, monkeypatch):
+    varied = [Varied(PRICE, ("300000 USD", "400000 USD", "500000 USD"))]
+    points, file = grid(varied), tmp_path / "rows.csv"
+    whole = run(tiny(), varied, points, settings=Settings(), rows_file=file)
+    text = file.read_text()
+    lines = text.splitlines(keepends=True)
+    for length in range(len(lines[0]), len(text)):  # killed at any moment
+        file.write_text(text[:length])
+        assert set(kept(file, points)) == set(range(text[:length].count("\n") - 1))
+    file.write_text("".join(lines[:2]) + lines[2][:9])
+    asked = []
+    from planner.studies import batch
+
+    real = batch.answer
+    monkeypatch.setattr(batch, "answer", lambda line, settings: asked.append(line) or real(line, settings))
+    again = run(tiny(), varied, points, settings=Settings(), rows_file=file, resume=True)
+    assert len(asked) == 2 and again.rows == whole.rows and file.read_text() == text
+
+
+def test_a_table_of_another_sweep_is_refused(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("a,b\n1,2\n")
+    with pytest.raises(SpecError, match="other columns"):
+        kept(file, [{PRICE: "1 USD"}])
+
+
+def test_effects_are_means_by_value():
+    varied = [Varied("a", (1, 2)), Varied("b", (1, 2))]
+    rows = [{"a": a, "b": b, "value": 10.0 * a + b} for a in (1, 2) for b in (1, 2)]
+    found = effects(varied, rows)
+    assert [(one.path, one.levels) for one in found] == [
+        ("a", (("1", 11.5, 2), ("2", 21.5, 2))),
+        ("b", (("1", 16.0, 2), ("2", 17.0, 2))),
+    ]
+
+
+@given(st.floats(0.01, 0.99))
+def test_bisection_encloses_the_threshold(change):
+    one = Varied("x", (0, 1), (0.0, 1.0))
+    found = thresholds([one], [], lambda point: "low" if point["x"] < change else "high", {"x": 0})
+    assert len(found) == 1 and found[0].below < change <= found[0].above
+    assert found[0].above - found[0].below == pytest.approx(2.0**-STEPS) and found[0].kind_below == "low"
+
+
+def test_the_command_finds_the_price_at_which_renting_wins(tiny, tmp_path, capsys):
+    rented = {"system": "DGX H100", "how": "on_demand", "price": "16 USD/h"}
+    spec, chart, rows = tmp_path / "spec.json", tmp_path / "chart.svg", tmp_path / "rows.csv"
+    spec.write_text(json.dumps({**tiny(), "offers": [*tiny()["offers"], rented]}))
+    asked = ["sweep", str(spec), "--vary", f"{PRICE}=200000 USD:900000 USD:3", "-q"]
+    assert main([*asked, "--chart", str(chart), "--rows", str(rows), "--format", "json"]) == OK
+    found = json.loads(capsys.readouterr().out)
+    (threshold,) = found["thresholds"]
+    assert " buy " in threshold["kind_below"] and " on_demand " in threshold["kind_above"]
+    price = float(threshold["below"].split()[0]), float(threshold["above"].split()[0])
+    for amount, how in zip(price, ("buy", "on_demand"), strict=True):
+        edited = json.loads(spec.read_text())
+        edited["offers"][0]["price"] = f"{amount} USD"
+        assert {row["how"] for row in planner.solve(edited)["fleet"]} == {how}
+    assert "<circle" in chart.read_text() and rows.read_text().count("\n") == 4
+    assert main([*asked, "--sample", "lhs"]) == INVALID and main([*asked, "--resume"]) == USAGE
+
+
+def test_columns_are_those_of_a_line():
+    point = {"a": 1}
+    line = as_line({**point, **dict.fromkeys(columns_of([point])[1:])})
+    assert line.count(",") == len(columns_of([point])) - 1
