@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ from planner.messages import Message
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
+    from planner.studies.engines import Engine
     from planner.studies.sweeps.varied import Point, Varied
 
 
@@ -37,13 +40,14 @@ def add_batch(commands: Commands) -> None:
         metavar="SPECS",
         help=helped("help.batch_specs"),
     )
-    batch.add_argument("--jobs", type=positive_count, default=1, metavar="N", help=helped("help.batch_jobs"))
+    _add_engine(batch)
     batch.add_argument(
         "--output",
         metavar="FILE",
         default="-",
         help=helped("help.batch_output"),
     )
+    batch.add_argument("--shard", type=_shard, default=(1, 1), metavar="K/N", help=helped("help.batch_shard"))
     batch.add_argument("--resume", action="store_true", help=helped("help.batch_resume"))
     batch.add_argument("--format", choices=("json",), default="json", help=helped("help.batch_format"))
     add_common_options(batch)
@@ -57,7 +61,7 @@ def add_sweep(commands: Commands, shared: argparse.ArgumentParser) -> None:
     sweep.add_argument("spec", metavar="SPEC", help=helped("help.spec"))
     sweep.add_argument("--vary", metavar="PATH=VALUES", action="append", required=True, help=helped("help.sweep_vary"))
     sweep.add_argument("--sample", metavar="HOW", nargs="+", default=["grid"], help=helped("help.sweep_sample"))
-    sweep.add_argument("--jobs", type=positive_count, default=1, metavar="N", help=helped("help.sweep_jobs"))
+    _add_engine(sweep)
     sweep.add_argument("--rows", metavar="FILE", help=helped("help.sweep_rows"))
     sweep.add_argument("--resume", action="store_true", help=helped("help.sweep_resume"))
     sweep.add_argument("--chart", metavar="FILE.svg", help=helped("help.sweep_chart"))
@@ -79,7 +83,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
     document = spec_document(arguments)
     varied = read_varied(arguments.vary, document)
     found = run(
-        document, varied, _points(arguments, varied, document), settings=Settings(overlays=tuple(overlay_folders(arguments))), jobs=arguments.jobs,
+        document, varied, _points(arguments, varied, document), settings=Settings(overlays=tuple(overlay_folders(arguments))), engine=_engine(arguments),
         rows_file=Path(arguments.rows) if arguments.rows else None, resume=arguments.resume, progress=progress_printer(arguments),
     )  # fmt: skip
     if arguments.chart:
@@ -103,6 +107,37 @@ def _points(arguments: argparse.Namespace, varied: list[Varied], document: dict[
             raise SpecError([Issue("--sample", Message.of("sweep.sample_expected", given=" ".join(given)).text())])
 
 
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where specs are answered."""
+    parser.add_argument("--jobs", type=positive_count, default=1, metavar="N", help=helped("help.batch_jobs"))
+    parser.add_argument("--engine", choices=("local", "dask"), default="local", help=helped("help.batch_engine"))
+    parser.add_argument("--address", metavar="URL", help=helped("help.batch_address"))
+
+
+def _shard(text: str) -> tuple[int, int]:
+    """Parse a part of a number of parts, such as 3/8."""
+    part, slash, parts = text.partition("/")
+    if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(Message.of("cli.shard_expected").text())
+    return int(part), int(parts)
+
+
+def _engine(arguments: argparse.Namespace) -> Engine:
+    """Make the engine that the options name. Raises SpecError where Dask is missing or has no address."""
+    from planner.studies.engines.local import LocalEngine
+
+    if arguments.engine == "local":
+        return LocalEngine(arguments.jobs)
+    address = arguments.address or os.environ.get("DASK_SCHEDULER_ADDRESS")
+    if find_spec("distributed") is None:
+        raise SpecError([Issue("--engine", Message.of("engine.extra").text())])
+    if not address:
+        raise SpecError([Issue("--address", Message.of("engine.no_address").text())])
+    from planner.studies.engines.dask import DaskEngine
+
+    return DaskEngine(address)
+
+
 def _batch(arguments: argparse.Namespace) -> int:
     from planner.studies import batch
     from planner.studies.batch_lines import Settings, read_lines
@@ -119,7 +154,8 @@ def _batch(arguments: argparse.Namespace) -> int:
         tuple(hourly_folders(arguments, arguments.specs)),
     )
     source = standard_input().read() if arguments.specs == "-" else Path(arguments.specs).read_bytes()
-    left, statuses = (lines := read_lines(source, settings)), set[str]()
+    part, parts = arguments.shard
+    left, statuses = (lines := read_lines(source, settings)[part - 1 :: parts]), set[str]()
     say = progress_printer(arguments) or (lambda line: None)
     with open_output(Path(arguments.output), arguments.resume) if to_file else nullcontext() as output:
         if output and arguments.resume:
@@ -132,5 +168,5 @@ def _batch(arguments: argparse.Namespace) -> int:
             if found.damaged:
                 say(Message.of("progress.lines_damaged", count=found.damaged).text())
         write = output.write if output else print_out
-        statuses |= batch.run(left, write, jobs=arguments.jobs, settings=settings, progress=say)
+        statuses |= batch.run(left, write, engine=_engine(arguments), settings=settings, progress=say)
     return batch.exit_code(statuses)

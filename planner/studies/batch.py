@@ -7,30 +7,26 @@ Not here: how lines are read (`batch_lines`), what an output holds already (`bat
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
+import tempfile
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from planner.errors import BrokenPlanError, SpecError
-from planner.exit_codes import INTERRUPTED, OK, WORST_FIRST
+from planner.exit_codes import OK, WORST_FIRST
 from planner.messages import Message
 from planner.pipeline import solve_document
 from planner.solving.standing import Progress
 from planner.spec.document import changed
 from planner.spec.series import with_series
 from planner.studies.batch_lines import EXIT_BY_LINE, FAILED, INVALID_LINE, Line, Settings
+from planner.studies.engines import Engine
 from planner.ways_in.named import with_hub_models
-
-SAFE_PATH = "PYTHONSAFEPATH"  # the variable of Python's option -P, inherited by processes
-ORPHANED_S = 1  # how soon a worker notices that its parent was killed
 
 Write = Callable[[str], None]
 
@@ -52,10 +48,10 @@ def exit_code(statuses: Iterable[str]) -> int:
     return next((code for code in WORST_FIRST if code in met), OK)
 
 
-def run(lines: Sequence[Line], write: Write, *, jobs: int, settings: Settings, progress: Progress) -> set[str]:
-    """Answer the lines in `jobs` processes, `write` each record when it is finished, and return the statuses."""
+def run(lines: Sequence[Line], write: Write, *, engine: Engine, settings: Settings, progress: Progress) -> set[str]:
+    """Answer the lines on an engine, `write` each record when it is finished, and return the statuses."""
     statuses: set[str] = set()
-    with closing(answers(lines, jobs, settings)) as finished:  # stops the workers too, when interrupted
+    with closing(answers(lines, engine, settings)) as finished:  # stops the workers too, when interrupted
         for done, found in enumerate(finished, start=1):
             write(found.record)
             statuses.add(found.status)
@@ -83,10 +79,16 @@ def answer(line: Line, settings: Settings) -> Answer:
 
 
 def _solved(line: Line, settings: Settings, began: float) -> Answer:
-    document = with_hub_models(changed(line.document, settings.assignments, settings.solver), settings.overlays)
-    document = with_series(document, settings.hourly)
-    plan = solve_document(document, overlays=settings.overlays, threads=1)  # the lines share the processors
+    plan = solve_document(
+        _asked(line, settings), overlays=settings.overlays, threads=1
+    )  # the lines share the processors
     return _answer(line, plan.status, "", {"plan": plan.document}, began)
+
+
+def _asked(line: Line, settings: Settings) -> dict[str, Any]:
+    """Apply the options to the document of a line, and put in the models and series that it names. Raises SpecError."""
+    document = with_hub_models(changed(line.document, settings.assignments, settings.solver), settings.overlays)
+    return with_series(document, settings.hourly)
 
 
 def _without_plan(line: Line, status: str, error: str, began: float) -> Answer:
@@ -101,75 +103,54 @@ def _answer(line: Line, status: str, error: str, content: Mapping[str, Any], beg
     return Answer(line, status, error, seconds, record + "\n")
 
 
-def _answer_in_worker(line: Line, settings: Settings, parent: int) -> Answer:
-    """Answer one line in a worker process."""
-    _prepare_worker(parent)
+def answers(lines: Sequence[Line], engine: Engine, settings: Settings) -> Generator[Answer, None, None]:
+    """Yield answers as they finish; a line whose workers die again and again is answered by that."""
+    sent = lines
+    if engine.remote:
+        files = files_of(settings.overlays)
+        whole = [_whole(line, settings) for line in lines]
+        call, sent, settings = partial(_answer_elsewhere, files), whole, Settings()
+    else:
+        call = partial(_answer_here, settings)
+    with closing(engine.map_unordered(call, sent)) as finished:
+        for number, found in finished:
+            died = Message.of("studies.process_died").text()
+            yield found or _without_plan(lines[number], FAILED, died, time.perf_counter())
+
+
+def _answer_here(settings: Settings, line: Line) -> Answer:
     return answer(line, settings)
 
 
-@cache
-def _prepare_worker(parent: int) -> None:
-    """Prepare a worker, once: ignore interrupts, which the parent handles, and exit when the parent has died."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(ORPHANED_S)
-        os._exit(INTERRUPTED)
-
-    threading.Thread(target=watch, daemon=True).start()
+# -- on other machines -------------------------------------------------------------------------------------------------
 
 
-def answers(lines: Sequence[Line], jobs: int, settings: Settings) -> Generator[Answer, None, None]:
-    """Yield answers as they finish. If a worker dies, the lines in flight are tried again, one at a time."""
-    if jobs == 1:
-        yield from (answer(line, settings) for line in lines)
-        return
-    with _safe_path():
-        yield from _answers_of_workers(lines, jobs, settings)
-
-
-@contextmanager
-def _safe_path() -> Iterator[None]:
-    """Start processes without the current folder on their path: loky's begin with `python -m joblib...`, its helper with `-c`."""
-    before = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"
+def _whole(line: Line, settings: Settings) -> Line:
+    """Put everything into a line that its answer takes from files and options of this machine, but for the overlays."""
+    if line.status:
+        return line
     try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[SAFE_PATH]
-        else:
-            os.environ[SAFE_PATH] = before
+        return replace(line, document=_asked(line, settings))
+    except SpecError as error:
+        return replace(line, status=INVALID_LINE, error=str(error))
 
 
-def _answers_of_workers(lines: Sequence[Line], jobs: int, settings: Settings) -> Generator[Answer, None, None]:
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
+def files_of(overlays: Sequence[Path]) -> tuple[tuple[tuple[str, bytes], ...], ...]:
+    """Read the files of each overlay: (name, content). Raises OSError."""
+    return tuple(
+        tuple((file.name, file.read_bytes()) for file in (sorted(one.glob("*.json")) if one.is_dir() else [one]))
+        for one in overlays
+    )
 
-    flying: dict[int, Line] = {}
 
-    def calls(some: Iterable[Line]) -> Iterator[Any]:
-        for line in some:
-            flying[line.number] = line
-            yield delayed(_answer_in_worker)(line, settings, os.getpid())
-
-    def answered(some: Iterable[Line]) -> Iterator[Answer]:
-        # one line per task, or an answer would wait for its neighbours
-        for found in Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(calls(some)):
-            del flying[found.line.number]
-            yield found
-
-    waiting = iter(lines)
-    while True:
-        try:
-            yield from answered(waiting)
-            return
-        except TerminatedWorkerError:
-            for line in list(flying.values()):
-                began = time.perf_counter()
-                try:
-                    yield from answered([line])
-                except TerminatedWorkerError:
-                    del flying[line.number]
-                    yield _without_plan(line, FAILED, Message.of("studies.process_died").text(), began)
+def _answer_elsewhere(files: tuple[tuple[tuple[str, bytes], ...], ...], line: Line) -> Answer:
+    """Answer a whole line on a machine that has only the overlays' contents."""
+    with tempfile.TemporaryDirectory(prefix="flopwatt-") as folder:
+        overlays = []
+        for number, overlay in enumerate(files):
+            place = Path(folder) / str(number)
+            place.mkdir()
+            for name, content in overlay:
+                (place / name).write_bytes(content)
+            overlays.append(place)
+        return answer(line, Settings(overlays=tuple(overlays)))

@@ -22,7 +22,7 @@ class PageCheck:
     """What of a report differs from its plan, and what could not be compared."""
 
     findings: list[tuple[str, Message]]
-    """Place on the page and what is wrong there."""
+    """Place on the page and what differs there."""
     unchecked: list[Message]
 
 

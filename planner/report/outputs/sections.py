@@ -171,7 +171,7 @@ def tables_of(registered: PlanSection, plan: Plan, language: str = DEFAULT) -> I
 
 
 def csv_tables(plan: Plan) -> dict[str, str]:
-    """Write every table of a plan as CSV, by its name: stored tables as they are, what is stored nowhere in words."""
+    """Write every table of a plan as CSV, by its name: stored tables as they are, all others in words."""
     found: dict[str, str] = {}
     for registered in SECTIONS:
         for name in registered.stored:

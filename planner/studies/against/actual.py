@@ -44,7 +44,7 @@ TOTAL_S = 900.0
 SHOWN = ("parts", "fleet", "deployments", "limits", "spec")
 """Tables of the difference to the plan after it that people read."""
 LARGE = 0.15
-"""Error from which the first sentence names what is left of it after calibration."""
+"""Error from which the first sentence names the error after calibration."""
 ROWS, TRACE, RUNS = "rows", "trace", "runs"
 
 

@@ -21,6 +21,7 @@ from planner.solving.standing import Progress
 from planner.spec.document import edited
 from planner.studies.batch import answers
 from planner.studies.batch_lines import INVALID_LINE, Line, Settings
+from planner.studies.engines import Engine
 from planner.studies.sweeps.grid import FIGURES, figures_of, without_figures
 from planner.studies.sweeps.varied import Point
 from planner.tables import as_csv
@@ -30,16 +31,16 @@ KIND = "kind"  # column: which systems the plan obtains, how and where, whatever
 
 
 def answered(
-    document: Mapping[str, Any], points: Sequence[Point], *, jobs: int, settings: Settings, keep: Callable[[Row], None] | None = None,
+    document: Mapping[str, Any], points: Sequence[Point], *, engine: Engine, settings: Settings, keep: Callable[[Row], None] | None = None,
     progress: Progress | None = None,
 ) -> list[Row]:  # fmt: skip
-    """Solve the spec at each point in `jobs` processes: the rows in the order of the points; `keep` gets each as soon as it is known.
+    """Solve the spec at each point on an engine: the rows in the order of the points; `keep` gets each as soon as it is known.
 
     Raises SpecError where every point is invalid, with the problems of the first.
     """
     lines = [Line(number, number, edited(document, tuple(point.items()))) for number, point in enumerate(points)]
     found: dict[int, Row] = {}
-    with closing(answers(lines, jobs, settings)) as finished:
+    with closing(answers(lines, engine, settings)) as finished:
         for done, answer in enumerate(finished, start=1):
             row = {**points[answer.line.number], **_row(json.loads(answer.record))}
             found[answer.line.number] = row

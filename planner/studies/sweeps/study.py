@@ -14,12 +14,15 @@ from planner.plan import Plan
 from planner.solving.standing import Progress
 from planner.spec.document import at, edited
 from planner.studies.batch_lines import Settings
+from planner.studies.engines import Engine
+from planner.studies.engines.local import LocalEngine
 from planner.studies.sweeps.rows import answered, as_line, as_table, columns_of, kept, kind_of
 from planner.studies.sweeps.summary import Effect, Threshold, effects, thresholds
 from planner.studies.sweeps.varied import Point, Varied
 from planner.tables import as_csv
 
 Row = dict[str, Any]
+HERE = LocalEngine()
 MOST_ROWS = 40  # rows in a text; CSV and JSON hold all
 
 
@@ -93,7 +96,7 @@ class Sweep:
 
 
 def run(
-    document: Mapping[str, Any], varied: Sequence[Varied], points: Sequence[Point], *, settings: Settings, jobs: int = 1,
+    document: Mapping[str, Any], varied: Sequence[Varied], points: Sequence[Point], *, settings: Settings, engine: Engine = HERE,
     rows_file: Path | None = None, resume: bool = False, progress: Progress | None = None,
 ) -> Sweep:  # fmt: skip
     """Answer the points and sum them up. With `rows_file` each row is appended to it at once, and `resume` keeps those of an earlier run.
@@ -111,7 +114,9 @@ def run(
             with open(rows_file, "a", encoding="utf-8") as file:
                 file.write(as_line(row))
 
-    found = answered(document, [points[n] for n in left], jobs=jobs, settings=settings, keep=keep, progress=progress)
+    found = answered(
+        document, [points[n] for n in left], engine=engine, settings=settings, keep=keep, progress=progress
+    )
     known |= dict(zip(left, found, strict=True))
     rows = [known[number] for number in range(len(points))]
     if rows_file:

@@ -21,6 +21,7 @@ from planner.solving.deadline import options_of
 from planner.spec.model import parse_spec
 from planner.studies import batch, batch_lines
 from planner.studies.batch_output import Found, open_output
+from planner.studies.engines.local import LocalEngine
 from tests.conftest import long_run
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -185,7 +186,9 @@ def test_a_bug_in_one_line_stops_no_other(tmp_path, monkeypatch):
 
     monkeypatch.setattr(batch, "solve_document", broken)
     lines, written = batch_lines.read_lines(as_bytes([tiny(name="odd"), tiny()])), []
-    statuses = batch.run(lines, written.append, jobs=1, settings=batch_lines.Settings(), progress=lambda line: None)
+    statuses = batch.run(
+        lines, written.append, engine=LocalEngine(), settings=batch_lines.Settings(), progress=lambda line: None
+    )
     assert batch.exit_code(statuses) == 1
     first, second = map(json.loads, written)
     assert first["status"] == "bug" and first["error"].startswith("ZeroDivisionError: by nothing (line ")
