@@ -1,7 +1,7 @@
 """Run one function over many items where there is room for it: processes of this machine (`local`), or a Dask cluster (`dask`).
 
-An engine yields results as they are finished, keeps a limited number of items in flight, and survives workers that die. What is written
-stays with the caller, so that a run goes on after anything else is lost.
+An engine yields results as they are finished, keeps a limited number of items in flight, and survives workers that die. Files are written by
+the caller alone, so that a run goes on after anything else is lost.
 """
 
 from __future__ import annotations

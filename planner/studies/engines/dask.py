@@ -66,7 +66,7 @@ def _connected(address: str) -> Any:
 
 
 def _check_versions(client: Any) -> None:
-    """Compare the versions of all workers with those of this machine. Raises EngineError naming each difference, or that there is no worker."""
+    """Compare the versions of all workers with this machine's. Raises EngineError naming each difference, or that there is no worker."""
     ours = versions()
     try:
         theirs: Mapping[str, Mapping[str, str]] = client.run(versions)

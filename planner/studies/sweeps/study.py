@@ -99,7 +99,7 @@ def run(
     document: Mapping[str, Any], varied: Sequence[Varied], points: Sequence[Point], *, settings: Settings, engine: Engine = HERE,
     rows_file: Path | None = None, resume: bool = False, progress: Progress | None = None,
 ) -> Sweep:  # fmt: skip
-    """Answer the points and sum them up. With `rows_file` each row is appended to it at once, and `resume` keeps those of an earlier run.
+    """Answer the points and sum them up. With `rows_file` each row is appended to it at once, and `resume` keeps the rows of an earlier run.
 
     Raises SpecError where every point is invalid or the file holds another table; OSError.
     """
