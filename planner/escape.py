@@ -18,7 +18,8 @@ _AT_THE_START = re.compile(r"^(\s*)([#=]|[+-](?=[\s+-]|$)|[0-9]+(?=[.)](?:\s|$))
 _ON_THE_PAGE = re.compile(r"\$|:(?=[^\W\d_])")
 _LINK = re.compile(r"(?<=:)\\?(?=//)|(?<=www)\\?(?=\.)|(?<=\w)\\?(?=@\w)")
 _JOINER = "\u2060"  # no width; links are found after escapes are read, so that a backslash does not keep them apart
-_FORMULA = ("=", "+", "-", "@")
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What begins a formula; the full-width signs too, which spreadsheets with East Asian input read as the narrow ones."""
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)? ?%?", re.ASCII)
 
 
@@ -51,7 +52,7 @@ def page(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """Write a cell that no spreadsheet takes for a formula; numbers stay as they are.
+    """Write a cell that no spreadsheet takes for a formula, in signs of usual or of full width; numbers stay as they are.
 
     >>> csv_cell("=1+1"), csv_cell("-3.5 %")
     ("'=1+1", '-3.5 %')

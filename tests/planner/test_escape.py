@@ -23,7 +23,21 @@ from planner.report.report import render
 from planner.tables import as_csv, as_markdown, as_text
 
 HOSTILE = "=cmd|'/c calc'!A0 \x1b]0;owned\x07 <img src=x> [a](http://b) **c** `d` $e$ :red[f] \u202eg\n# h"
-STARTS = ("=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1+1", "\r=1+1", " =1+1", "=1\n")
+STARTS = (
+    "=1+1",
+    "+1+1",
+    "-1+1",
+    "@SUM(A1)",
+    "\t=1+1",
+    "\r=1+1",
+    " =1+1",
+    "=1\n",
+    "\uff1d1+1",
+    "\uff0b1",
+    "\uff0d1",
+    "\uff20SUM(A1)",
+    " \uff1d1",
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +79,9 @@ def test_the_page_makes_no_link_of_an_address(text):
 
 @pytest.mark.parametrize("text", STARTS)
 def test_a_cell_is_no_formula(text):
-    assert not escape.csv_cell(text).startswith(("=", "+", "-", "@", "\t", "\r", " "))
+    assert not escape.csv_cell(text).startswith(
+        ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", " ")
+    )
     assert next(csv.reader(io.StringIO(as_csv([{text: text}])))) == [escape.csv_cell(text)]
 
 

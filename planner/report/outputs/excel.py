@@ -15,7 +15,9 @@ from planner.report.outputs.sections import csv_tables
 from planner.report.report import opening
 
 MOST_NAME = 31  # characters of a sheet's name
-_FORMULA = re.compile(r"^'(?=\s*[=+@-])")  # what a cell of CSV has before a text that looks like a formula
+_FORMULA = re.compile(
+    r"^'(?=\s*[=+@\uff1d\uff0b\uff20\uff0d-])"
+)  # what a cell of CSV has before a text that looks like a formula
 WIDEST = 60  # characters of a column
 
 
