@@ -1,4 +1,4 @@
-"""The output of a batch: one record per line of input, held by one process at a time, repaired and matched before it is continued."""
+"""The output of a batch or a sweep, held by one process at a time; the records of a batch are repaired and matched before it is continued."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,10 +49,12 @@ class Found:
 
 @dataclass(slots=True)
 class Output:
-    """The file of a batch's answers. Open it with `open_output`; it belongs to this process until it is closed."""
+    """The file of a batch's answers or a sweep's rows. Open it with `open_output`; it belongs to this process until it is closed."""
 
     path: Path
     _file: BinaryIO
+    passing: bool = False
+    """Whether what is written passes on, into a pipe, a device or an open file, and cannot be read or written again."""
     _held: list[BinaryIO] = field(default_factory=list)
 
     def __enter__(self) -> Output:
@@ -90,7 +92,7 @@ class Output:
             (record, answered.get(record)) for record in records if record in answered or record.key not in of_input
         ]
         if damaged or len(keep) < len(records) or any(line is not None and line.key != old.key for old, line in keep):
-            self._rewrite(keep)
+            self._rewrite(self._kept(keep))
         self._file.seek(0, os.SEEK_END)
         done = {line.number for line in answered.values()}
         return Found(
@@ -100,18 +102,33 @@ class Output:
             damaged,
         )
 
-    def _rewrite(self, keep: list[tuple[Record, Line | None]]) -> None:
+    def read(self) -> bytes:
+        """Read all that the file holds. Raises OSError."""
+        self._file.seek(0)
+        return self._file.read()
+
+    def replace(self, text: str) -> None:
+        """Write the whole file anew, under another name, which is then given its own. What is passing stays. Raises OSError."""
+        if not self.passing:
+            self._rewrite([text.encode()])
+
+    def _kept(self, keep: list[tuple[Record, Line | None]]) -> Iterator[bytes]:
+        """Yield records to keep, each with the id that its line has now."""
+        for record, line in keep:
+            self._file.seek(record.start)
+            text = self._file.read(record.end - record.start)
+            if line is not None and line.key != record.key:
+                text = json.dumps({**json.loads(text), "id": line.id}).encode() + b"\n"
+            yield text
+
+    def _rewrite(self, parts: Iterable[bytes]) -> None:
         beside = self.path.with_name(f".{self.path.name[:40]}.{os.getpid()}-{os.urandom(4).hex()}")
         file = open(beside, "x+b")  # noqa: SIM115  (becomes the output)
         try:
             _lock(file, self.path)
             os.fchmod(file.fileno(), stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
-            for record, line in keep:
-                self._file.seek(record.start)
-                text = self._file.read(record.end - record.start)
-                if line is not None and line.key != record.key:
-                    text = json.dumps({**json.loads(text), "id": line.id}).encode() + b"\n"
-                file.write(text)
+            for part in parts:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
             os.replace(beside, self.path)
@@ -126,17 +143,17 @@ class Output:
 
 
 def open_output(path: Path, resume: bool) -> Output:
-    """Open the output of a batch for this process alone; without `resume` it must not exist yet, unless it is a pipe or a device.
+    """Open the output of a batch or a sweep for this process alone; without `resume` it must not exist yet, unless it is a pipe or a device.
 
-    Raises OSError: FileExistsError for a file that exists, BlockingIOError for one that another batch writes.
+    Raises OSError: FileExistsError for a file that exists, BlockingIOError for one that another process writes.
     """
     place = Path(os.path.realpath(path))
     if (number := descriptor(path)) is not None and not resume:
-        return Output(path, os.fdopen(os.dup(number), "wb"))
+        return Output(path, os.fdopen(os.dup(number), "wb"), passing=True)
     if path.exists() and not path.is_file():
         if resume:
             raise OSError(errno.ESPIPE, Message.of("studies.batch_not_a_file").text(), str(path))
-        return Output(path, open(path, "wb"))
+        return Output(path, open(path, "wb"), passing=True)
     place.parent.mkdir(parents=True, exist_ok=True)
     if not resume:
         try:

@@ -11,7 +11,6 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from planner.errors import Issue, SpecError
@@ -21,6 +20,7 @@ from planner.solving.standing import Progress
 from planner.spec.document import edited
 from planner.studies.batch import answers
 from planner.studies.batch_lines import INVALID_LINE, Line, Settings
+from planner.studies.batch_output import Output
 from planner.studies.engines import Engine
 from planner.studies.sweeps.grid import FIGURES, figures_of, without_figures
 from planner.studies.sweeps.varied import Point
@@ -71,17 +71,29 @@ def kind_of(plan: Plan) -> str:
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
-def kept(path: Path, points: Sequence[Point]) -> dict[int, Row]:
-    """Read the rows of an earlier run, by the position of their point. Raises SpecError for a table of another sweep, OSError.
+def begun(output: Output, points: Sequence[Point], resume: bool) -> dict[int, Row]:
+    """Write the heads and the rows that stand, and return these by the position of their point. Raises SpecError, OSError."""
+    if not resume:
+        output.write(_heads(points))
+        return {}
+    known = kept(output.read(), points, str(output.path))
+    output.replace(_heads(points) + "".join(as_line(row) for row in known.values()))
+    return known
 
-    A row is known by its values; rows of other points are dropped, and so is a last line that has not all its columns.
+
+def kept(data: bytes, points: Sequence[Point], name: str) -> dict[int, Row]:
+    """Read the rows of an earlier run, by the position of their point. Raises SpecError, naming the file, for another table.
+
+    A row is known by its values; rows of other points are dropped, and so is a last line that has no end or not all columns.
     """
     columns = columns_of(points)
     by_values = {_values(point): number for number, point in enumerate(points)}
-    text = path.read_text(encoding="utf-8")
-    lines = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1])))  # a broken last line has no end
-    if lines and lines[0] != columns:
-        raise SpecError([Issue(str(path), Message.of("sweep.another_table", columns=", ".join(lines[0])).text())])
+    text = data[: data.rfind(b"\n") + 1].decode(errors="replace")
+    lines = list(csv.reader(io.StringIO(text)))
+    unended = not lines and not _heads(points).encode().startswith(data)
+    if unended or (lines and lines[0] != columns):
+        heads = ", ".join(lines[0]) if lines else data[:40].decode(errors="replace")
+        raise SpecError([Issue(name, Message.of("sweep.another_table", columns=heads).text())])
     rows: dict[int, Row] = {}
     for cells in lines[1:]:
         if len(cells) != len(columns):
@@ -91,6 +103,10 @@ def kept(path: Path, points: Sequence[Point]) -> dict[int, Row]:
         if number is not None and told["status"]:
             rows[number] = {**points[number], **{name: _read(name, told[name]) for name in columns[len(points[0]) :]}}
     return rows
+
+
+def _heads(points: Sequence[Point]) -> str:
+    return as_csv([dict.fromkeys(columns_of(points))]).partition("\n")[0] + "\n"
 
 
 def columns_of(points: Sequence[Point]) -> list[str]:

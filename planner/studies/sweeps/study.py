@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.files import write_file
 from planner.messages import say
 from planner.pipeline import solve_document
 from planner.plan import Plan
 from planner.solving.standing import Progress
 from planner.spec.document import at, edited
 from planner.studies.batch_lines import Settings
+from planner.studies.batch_output import open_output
 from planner.studies.engines import Engine
 from planner.studies.engines.local import LocalEngine
-from planner.studies.sweeps.rows import answered, as_line, as_table, columns_of, kept, kind_of
+from planner.studies.sweeps.rows import answered, as_line, as_table, begun, kind_of
 from planner.studies.sweeps.summary import Effect, Threshold, effects, thresholds
 from planner.studies.sweeps.varied import Point, Varied
-from planner.tables import as_csv
 
 Row = dict[str, Any]
 HERE = LocalEngine()
@@ -99,28 +99,23 @@ def run(
     document: Mapping[str, Any], varied: Sequence[Varied], points: Sequence[Point], *, settings: Settings, engine: Engine = HERE,
     rows_file: Path | None = None, resume: bool = False, progress: Progress | None = None,
 ) -> Sweep:  # fmt: skip
-    """Answer the points and sum them up. With `rows_file` each row is appended to it at once, and `resume` keeps the rows of an earlier run.
+    """Answer the points and sum them up. With `rows_file` each row is on the disk before the next is told, and `resume` keeps an earlier run's.
 
-    Raises SpecError where every point is invalid or the file holds another table; OSError.
+    The file belongs to this process until all rows are known, and then stands in the order of the points. Raises SpecError where every
+    point is invalid or the file holds another table; FileExistsError for a file that exists, without `resume`; BlockingIOError for one
+    that another process writes; OSError.
     """
-    known = kept(rows_file, points) if rows_file and resume and rows_file.exists() else {}
-    if rows_file:
-        heads = as_csv([dict.fromkeys(columns_of(points))])
-        write_file(rows_file, heads.partition("\n")[0] + "\n" + "".join(as_line(row) for row in known.values()))
-    left = [number for number in range(len(points)) if number not in known]
-
-    def keep(row: Row) -> None:
-        if rows_file:
-            with open(rows_file, "a", encoding="utf-8") as file:
-                file.write(as_line(row))
-
-    found = answered(
-        document, [points[n] for n in left], engine=engine, settings=settings, keep=keep, progress=progress
-    )
-    known |= dict(zip(left, found, strict=True))
-    rows = [known[number] for number in range(len(points))]
-    if rows_file:
-        write_file(rows_file, as_table(rows))
+    with open_output(rows_file, resume) if rows_file else nullcontext() as output:
+        known = begun(output, points, resume) if output else {}
+        left = [number for number in range(len(points)) if number not in known]
+        found = answered(
+            document, [points[n] for n in left], engine=engine, settings=settings, progress=progress,
+            keep=(lambda row: output.write(as_line(row))) if output else None,
+        )  # fmt: skip
+        known |= dict(zip(left, found, strict=True))
+        rows = [known[number] for number in range(len(points))]
+        if output:
+            output.replace(as_table(rows))
     unit = next((row["unit"] for row in rows if row["unit"]), "")
     return Sweep(rows, effects(varied, rows), _thresholds(document, varied, rows, settings), unit)
 

@@ -327,7 +327,7 @@ def test_an_output_belongs_to_one_batch_at_a_time(tmp_path, capsys):
     with open_output(output, resume=True) as held:
         for _ in range(2):
             assert cli.main(["batch", str(specs), "--output", str(output), "--resume"]) == 2
-            assert "is being written by another batch" in capsys.readouterr().err
+            assert "is being written by another run" in capsys.readouterr().err
             held.match(batch_lines.read_lines(as_bytes([tiny()])))  # rewrites the file: it stays held
     assert cli.main(["batch", str(specs), "--output", str(output), "--resume"]) == 0
 

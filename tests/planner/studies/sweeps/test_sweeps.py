@@ -4,6 +4,12 @@ import csv
 import io
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,11 +20,14 @@ from planner.cli.main import main
 from planner.errors import SpecError
 from planner.exit_codes import INVALID, OK, USAGE
 from planner.studies.batch_lines import Settings
-from planner.studies.sweeps.rows import as_line, columns_of, kept
+from planner.studies.batch_output import open_output
+from planner.studies.sweeps.rows import as_line, as_table, columns_of, kept
 from planner.studies.sweeps.study import run
 from planner.studies.sweeps.summary import STEPS, effects, thresholds
 from planner.studies.sweeps.varied import Varied, grid, latin_hypercube, one_at_a_time, read_varied
+from tests.conftest import long_run
 
+ROOT = Path(__file__).resolve().parents[4]
 PRICE, RATE = "offers[0].price", "workloads[0].demand.requests_per_s"
 
 
@@ -87,9 +96,10 @@ def test_a_killed_sweep_is_continued_and_a_broken_last_line_is_dropped(tiny, tmp
     whole = run(tiny(), varied, points, settings=Settings(), rows_file=file)
     text = file.read_text()
     lines = text.splitlines(keepends=True)
-    for length in range(len(lines[0]), len(text)):  # killed at any moment
-        file.write_text(text[:length])
-        assert set(kept(file, points)) == set(range(text[:length].count("\n") - 1))
+    for length in range(len(text)):  # killed at any moment
+        assert set(kept(text[:length].encode(), points, "rows.csv")) == set(
+            range(max(text[:length].count("\n") - 1, 0))
+        )
     file.write_text("".join(lines[:2]) + lines[2][:9])
     asked = []
     from planner.studies import batch
@@ -100,11 +110,57 @@ def test_a_killed_sweep_is_continued_and_a_broken_last_line_is_dropped(tiny, tmp
     assert len(asked) == 2 and again.rows == whole.rows and file.read_text() == text
 
 
-def test_a_table_of_another_sweep_is_refused(tmp_path):
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "notes", "\n", f"{PRICE},other"])
+def test_a_file_of_anything_else_is_refused_and_left_as_it_is(text, tiny, tmp_path):
     file = tmp_path / "rows.csv"
-    file.write_text("a,b\n1,2\n")
-    with pytest.raises(SpecError, match="other columns"):
-        kept(file, [{PRICE: "1 USD"}])
+    file.write_text(text)
+    varied = [Varied(PRICE, ("300000 USD",))]
+    with pytest.raises(SpecError, match=r"rows.csv: holds a table of other columns"):
+        run(tiny(), varied, grid(varied), settings=Settings(), rows_file=file, resume=True)
+    assert file.read_text() == text
+
+
+def test_rows_that_exist_are_refused_without_resume_and_while_another_process_writes_them(tiny, tmp_path, capsys):
+    spec, rows = tmp_path / "spec.json", tmp_path / "rows.csv"
+    spec.write_text(json.dumps(tiny()))
+    asked = ["sweep", str(spec), "--vary", f"{PRICE}=300000 USD", "-q", "--rows", str(rows)]
+    assert main(asked) == OK
+    before = rows.read_bytes()
+    assert main(asked) == USAGE and "exists already; continue it with --resume" in capsys.readouterr().err
+    with open_output(rows, resume=True):
+        assert main([*asked, "--resume"]) == USAGE and "being written by another run" in capsys.readouterr().err
+    assert main([*asked, "--resume"]) == OK and rows.read_bytes() == before
+
+
+def test_rows_pass_into_a_pipe_once(tiny, tmp_path):
+    varied = [Varied(PRICE, ("300000 USD", "400000 USD"))]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True)
+    found = run(tiny(), varied, grid(varied), settings=Settings(), rows_file=pipe)
+    assert reader.communicate(timeout=60)[0] == as_table(found.rows)
+
+
+@long_run
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_killed_at_several_moments_and_resumed_no_row_is_lost_or_doubled(jobs, tiny, tmp_path):
+    spec, rows, whole = tmp_path / "spec.json", tmp_path / "rows.csv", tmp_path / "whole.csv"
+    spec.write_text(json.dumps(tiny()))
+    vary = ["--vary", f"{PRICE}=300000 USD:400000 USD:4", "--vary", f"{RATE}=10:60:5"]
+    command = [sys.executable, "-m", "planner.cli", "sweep", str(spec), *vary, "--jobs", jobs, "-q", "--resume"]
+    for wanted in (1, 3, 8, 9, 15):  # lines of the file, heads included
+        process = subprocess.Popen([*command, "--rows", str(rows)], cwd=ROOT, start_new_session=True)
+        deadline = time.monotonic() + 60
+        while not rows.exists() or rows.read_bytes().count(b"\n") < wanted:
+            assert process.poll() is None and time.monotonic() < deadline, "the sweep ended or stands still"
+            time.sleep(0.005)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        cells = list(csv.reader(io.StringIO(rows.read_text())))
+        assert len({tuple(row[:2]) for row in cells}) == len(cells) >= wanted
+    for file in (rows, whole):
+        subprocess.run([*command, "--rows", str(file)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    assert rows.read_text() == whole.read_text() and rows.read_text().count("\n") == 21
 
 
 def test_effects_are_means_by_value():
