@@ -14,7 +14,7 @@ from planner.messages import Message, Said, named, said_of
 MOST_CHARACTERS = 2000
 """Of a printed problem."""
 MOST_SHOWN = 50
-"""Problems of one input that are printed."""
+"""Problems of one input, or findings about one plan, that are printed."""
 _NUMBER = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)")
 
 
@@ -35,10 +35,7 @@ class SpecError(ValueError):
 
     def __init__(self, problems: Iterable[Issue]):
         self.problems: list[Issue] = sorted(set(problems), key=_place)
-        shown = [str(problem) for problem in self.problems[:MOST_SHOWN]]
-        if more := len(self.problems) - len(shown):
-            shown.append(Message.of("problem.one_more" if more == 1 else "problem.more", count=more).text())
-        super().__init__("\n".join(shown))
+        super().__init__("\n".join(cut_list(map(str, self.problems))))
 
 
 class LimitReached(RuntimeError):
@@ -50,7 +47,20 @@ class BrokenPlanError(RuntimeError):
 
     def __init__(self, findings: Iterable[str]):
         self.findings: list[str] = list(findings)
-        super().__init__(Message.of("problem.plan_broken", findings="; ".join(self.findings)).text())
+        super().__init__(Message.of("problem.plan_broken", findings="; ".join(cut_list(self.findings))).text())
+
+
+def cut_list(found: Iterable[str]) -> list[str]:
+    """Return what a terminal shows of problems or findings: the first 50, each of 2,000 characters at most, and how many more there are.
+
+    >>> cut_list(["a"]), len(cut_list("a" * 60)), cut_list("a" * 60)[-1]
+    (['a'], 51, 'and 10 more problems; correct these first')
+    """
+    texts = list(found)
+    shown = [_cut(terminal(text), MOST_CHARACTERS) for text in texts[:MOST_SHOWN]]
+    if more := len(texts) - len(shown):
+        shown.append(Message.of("problem.one_more" if more == 1 else "problem.more", count=more).text())
+    return shown
 
 
 def _place(issue: Issue) -> tuple[list[str | tuple[int, str]], str, str]:

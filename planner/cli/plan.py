@@ -17,7 +17,7 @@ from planner.cli.options import (
 )
 from planner.cli.output import as_json, emit, rows_as, terminal_page, write_data, write_out
 from planner.cli.streams import standard_input
-from planner.errors import BrokenPlanError
+from planner.errors import BrokenPlanError, cut_list
 from planner.escape import terminal
 from planner.exit_codes import BROKEN, BUG, EXIT_BY_STATUS, OK, USAGE
 from planner.messages import DEFAULT, LANGUAGES, Message, with_codes
@@ -93,8 +93,8 @@ def _plan(arguments: argparse.Namespace) -> int:
             spec_document(arguments), overlays=overlay_folders(arguments), progress=progress_printer(arguments)
         )
     except BrokenPlanError as error:
-        for finding in error.findings:
-            print(Message.of("cli.bug", finding=terminal(str(finding))).text(), file=sys.stderr)
+        for finding in cut_list(map(str, error.findings)):
+            print(Message.of("cli.bug", finding=finding).text(), file=sys.stderr)
         return BUG
     _print_plan(arguments, plan)
     if plan.status == "unbounded":
@@ -232,7 +232,7 @@ def _with_page(found: Verification, page: str, plan: Plan) -> Verification:
 def _verification_lines(plan: Plan, found: Verification) -> list[str]:
     """Write what the checks of a plan found, and what they took as stated."""
     if not found.holds:
-        lines = [Message.of("cli.plan_broken").text(), *(f"  {terminal(str(finding))}" for finding in found.findings)]
+        lines = [Message.of("cli.plan_broken").text(), *(f"  {text}" for text in cut_list(map(str, found.findings)))]
     elif plan.has_answer:
         lines = [Message.of("cli.plan_holds").text()]
     elif found.proof is not None:

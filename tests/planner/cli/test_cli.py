@@ -223,6 +223,18 @@ def test_verify_says_whether_the_plan_holds(flopwatt, files):
     assert verdict["holds"] is False and any("totals.cost" in finding for finding in verdict["findings"])
 
 
+def test_verify_prints_the_first_of_many_findings_and_lists_all_as_json(flopwatt, files, tmp_path):
+    document = json.loads((files / "plan.json").read_text())
+    document["fleet"][0] |= {f"colour {i}": i for i in range(70)}
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(document))
+    run, whole = flopwatt("verify", path), flopwatt("verify", path, "--format", "json")
+    found = json.loads(whole.out)["findings"]
+    assert run.code == whole.code == BROKEN and len(found) > 50
+    shown = [line.strip() for line in run.out.splitlines()]
+    assert shown[1:51] == found[:50] and shown[51] == f"and {len(found) - 50} more problems; correct these first"
+
+
 def test_verify_of_what_is_no_plan(flopwatt, files, tmp_path):
     document = json.loads((files / "plan.json").read_text())
     texts = {
