@@ -36,12 +36,13 @@ site: $(VENV)/.installed-site
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-# What `make test` leaves out: the long tests, those that draw more cases, and the mutations that tests must notice.
+# What `make test` leaves out: the long tests, those that draw more cases, the mutations that tests must notice, and an audit that looked something up.
 # `make nightly NIGHTLY=tests/solvers` for one folder.
 NIGHTLY ?= tests
 nightly: $(VENV)/.installed-test
 	FLOPWATT_ALL_CASES=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "long or drawn" $(NIGHTLY)
 	$(if $(filter tests,$(NIGHTLY)),$(BIN)/python -m tests.mutations)
+	$(if $(filter tests,$(NIGHTLY)),$(MAKE) --no-print-directory audit)
 
 # The quick part alone; on another Python: `make quick PYTHON=python3.13 VENV=.venv-3.13`.
 quick: $(VENV)/.installed-test
@@ -60,12 +61,14 @@ versions: $(VENV)/.installed
 		fi; \
 	done
 
-# Known vulnerabilities of the packages in $(VENV); skipped, with the reason, where pip-audit or its list of them is out of reach.
+# Known vulnerabilities of the packages in $(VENV). Where pip-audit or its list is out of reach the audit is skipped, which ends the target
+# with an error, unless `make audit SKIP=allowed` is asked for.
 audit: $(VENV)/.installed
 	@if $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[audit]'; then \
-		$(BIN)/python .ci/audit.py; \
+		$(BIN)/python .ci/audit.py $(if $(filter allowed,$(SKIP)),--skip-allowed); \
 	else \
 		echo "audit skipped: pip-audit cannot be installed"; \
+		$(if $(filter allowed,$(SKIP)),true,exit 77); \
 	fi
 
 # The fuzzers for as long as they need for 50,000 specs, 10,000 other inputs and 1,000 solves; a short run of each is part of `make test`.
