@@ -1,4 +1,4 @@
-"""The commands `batch`, many specs with one JSON object per line in and out, and `sweep`, one spec at many values."""
+"""The commands `batch`, many specs and one JSON object per line out, and `sweep`, one spec at many values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 import os
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
+from glob import has_magic
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ from planner.messages import Message
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
+    from planner.studies.batch_lines import Line, Settings
     from planner.studies.engines import Engine
     from planner.studies.sweeps.varied import Point, Varied
 
@@ -38,6 +41,7 @@ def add_batch(commands: Commands) -> None:
     batch.add_argument(
         "specs",
         metavar="SPECS",
+        nargs="+",
         help=helped("help.batch_specs"),
     )
     _add_engine(batch)
@@ -139,23 +143,17 @@ def _engine(arguments: argparse.Namespace) -> Engine:
 
 
 def _batch(arguments: argparse.Namespace) -> int:
+    from planner.cli.progress.bar import following
     from planner.studies import batch
-    from planner.studies.batch_lines import Settings, read_lines
     from planner.studies.batch_output import open_output
 
     to_file = arguments.output != "-"
     if arguments.resume and not to_file:
         print(Message.of("cli.resume_without_file").text(), file=sys.stderr)
         return USAGE
-    settings = Settings(
-        tuple(arguments.set),
-        solver_overrides(arguments),
-        tuple(overlay_folders(arguments)),
-        tuple(hourly_folders(arguments, arguments.specs)),
-    )
-    source = standard_input().read() if arguments.specs == "-" else Path(arguments.specs).read_bytes()
+    lines, settings = _lines(arguments)
     part, parts = arguments.shard
-    left, statuses = (lines := read_lines(source, settings)[part - 1 :: parts]), set[str]()
+    left, statuses = (lines := lines[part - 1 :: parts]), set[str]()
     say = progress_printer(arguments) or (lambda line: None)
     with open_output(Path(arguments.output), arguments.resume) if to_file else nullcontext() as output:
         if output and arguments.resume:
@@ -168,5 +166,31 @@ def _batch(arguments: argparse.Namespace) -> int:
             if found.damaged:
                 say(Message.of("progress.lines_damaged", count=found.damaged).text())
         write = output.write if output else print_out
-        statuses |= batch.run(left, write, engine=_engine(arguments), settings=settings, progress=say)
+        engine = _engine(arguments)
+        with following(len(left), say, bar=not arguments.quiet and _is_seen(to_file)) as follow:
+            statuses |= batch.run(left, write, engine=engine, settings=settings, follow=follow)
     return batch.exit_code(statuses)
+
+
+def _lines(arguments: argparse.Namespace) -> tuple[list[Line], Settings]:
+    """Read the specs: JSON Lines of one file or of standard input, or files of one spec each. Raises SpecError, OSError."""
+    from planner.studies.batch_lines import Settings, files_named, is_one_spec, read_files, read_lines
+
+    given = arguments.specs
+    if "-" in given and len(given) > 1:
+        raise SpecError([Issue("-", Message.of("batch.input_and_files").text())])
+    settings = Settings(tuple(arguments.set), solver_overrides(arguments), tuple(overlay_folders(arguments)))
+    alone = Path(given[0])
+    if given == ["-"] or (len(given) == 1 and (alone.exists() or not has_magic(given[0])) and not alone.is_dir()):
+        source = standard_input().read() if given == ["-"] else alone.read_bytes()
+        if given == ["-"] or not is_one_spec(alone, source):
+            settings = replace(settings, hourly=tuple(hourly_folders(arguments, given[0])))
+            return read_lines(source, settings), settings
+    settings = replace(settings, hourly=tuple(hourly_folders(arguments, "-")))
+    output = None if arguments.output == "-" else Path(arguments.output)
+    return read_files(files_named(given, besides=output), settings), settings
+
+
+def _is_seen(to_file: bool) -> bool:
+    """Tell whether a bar has a terminal of its own: standard error is one, and answers go elsewhere."""
+    return sys.stderr is not None and sys.stderr.isatty() and (to_file or not sys.stdout.isatty())

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import BrokenPlanError, SpecError
-from planner.exit_codes import OK, WORST_FIRST
+from planner.exit_codes import LIMIT, OK, WORST_FIRST
 from planner.messages import Message
 from planner.pipeline import solve_document
-from planner.solving.standing import Progress
 from planner.spec.document import changed
 from planner.spec.series import with_series
 from planner.studies.batch_lines import EXIT_BY_LINE, FAILED, INVALID_LINE, Line, Settings
@@ -41,6 +40,15 @@ class Answer:
     seconds: float
     record: str
 
+    @property
+    def without_plan(self) -> bool:
+        """Tell whether the line has no plan: it is infeasible, invalid, or met a bug."""
+        return EXIT_BY_LINE[self.status] not in (OK, LIMIT)
+
+
+Follow = Callable[[int, Answer], None]
+"""What is told of each answer: how many there are with it, and itself."""
+
 
 def exit_code(statuses: Iterable[str]) -> int:
     """Return the worst exit code among the lines."""
@@ -48,16 +56,21 @@ def exit_code(statuses: Iterable[str]) -> int:
     return next((code for code in WORST_FIRST if code in met), OK)
 
 
-def run(lines: Sequence[Line], write: Write, *, engine: Engine, settings: Settings, progress: Progress) -> set[str]:
-    """Answer the lines on an engine, `write` each record when it is finished, and return the statuses."""
+def run(lines: Sequence[Line], write: Write, *, engine: Engine, settings: Settings, follow: Follow) -> set[str]:
+    """Answer the lines on an engine, `write` each record when it is finished and `follow` it, and return the statuses."""
     statuses: set[str] = set()
     with closing(answers(lines, engine, settings)) as finished:  # stops the workers too, when interrupted
         for done, found in enumerate(finished, start=1):
             write(found.record)
             statuses.add(found.status)
-            reason = f"  {found.error.splitlines()[0]}" if found.error else ""
-            progress(f"[{done}/{len(lines)}] {found.line.id}: {found.status} in {found.seconds:.2f} s{reason}")
+            follow(done, found)
     return statuses
+
+
+def words_of(answer: Answer) -> str:
+    """Say how a line was answered, and the first of its errors."""
+    reason = f"  {answer.error.splitlines()[0]}" if answer.error else ""
+    return f"{answer.line.id}: {answer.status} in {answer.seconds:.2f} s{reason}"
 
 
 def answer(line: Line, settings: Settings) -> Answer:
@@ -88,10 +101,12 @@ def _solved(line: Line, settings: Settings, began: float) -> Answer:
 def _asked(line: Line, settings: Settings) -> dict[str, Any]:
     """Apply the options to the document of a line, and put in the models and series that it names. Raises SpecError."""
     document = with_hub_models(changed(line.document, settings.assignments, settings.solver), settings.overlays)
-    return with_series(document, settings.hourly)
+    return with_series(document, (*settings.hourly, *line.folders))
 
 
 def _without_plan(line: Line, status: str, error: str, began: float) -> Answer:
+    if line.file:
+        error = "\n".join(f"{line.file}: {problem}" for problem in error.splitlines())
     return _answer(line, status, error, {"error": error}, began)
 
 
@@ -130,7 +145,7 @@ def _whole(line: Line, settings: Settings) -> Line:
     if line.status:
         return line
     try:
-        return replace(line, document=_asked(line, settings))
+        return replace(line, document=_asked(line, settings), folders=())
     except SpecError as error:
         return replace(line, status=INVALID_LINE, error=str(error))
 

@@ -1,9 +1,12 @@
-"""The lines of a batch: one spec each, with its id and a digest of everything that its answer depends on."""
+"""The lines of a batch: one spec each, of a line of JSON Lines or of a file, with its id and a digest of everything that its answer depends on."""
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import itertools
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +22,7 @@ INVALID_LINE, DUPLICATE, FAILED = "invalid", "duplicate", "bug"  # statuses of l
 EXIT_BY_LINE = {**EXIT_BY_STATUS, INVALID_LINE: INVALID, DUPLICATE: INVALID, FAILED: BUG}
 
 Key = tuple[str, bool]  # an id as JSON, and whether the line only repeats it
+SpecFile = tuple[str, Path]  # name below the folder that holds all files, and where the file stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,10 @@ class Line:
     error: str = ""
     named: bool = False
     digest: str = ""
+    file: str = ""
+    """Name of the file that holds this spec alone; empty for a line of JSON Lines."""
+    folders: tuple[Path, ...] = ()
+    """Further folders of hourly files: that of the file."""
 
     @property
     def key(self) -> Key:
@@ -51,24 +59,58 @@ class Settings:
 
 def read_lines(data: bytes, settings: Settings = Settings()) -> list[Line]:
     """Read every line that is not blank. Line numbers start at 1 and are the ids of lines without one."""
-    lines: list[Line] = []
-    first: dict[Key, int] = {}
-    hashes: dict[str, str] = {}
+    texts = enumerate(data.split(b"\n"), start=1)
+    lines = [_read_line(number, number, text) for number, text in texts if text.strip()]
+    return _asked_once(lines, settings)
+
+
+def read_files(files: Sequence[SpecFile], settings: Settings = Settings()) -> list[Line]:
+    """Read files of one spec each, in their order. The name of a file is the id of a spec without one; a file that cannot be read is an error of its line."""
+    lines = []
+    for number, (name, path) in enumerate(files, start=1):
+        try:
+            line = _read_line(number, name, path.read_bytes())
+        except OSError as error:
+            line = Line(number, name, status=INVALID_LINE, error=error.strerror or type(error).__name__)
+        lines.append(replace(line, file=name, folders=(path.parent,)))
+    return _asked_once(lines, settings)
+
+
+def is_one_spec(path: Path, data: bytes) -> bool:
+    """Tell whether a file is one spec and not lines of them: it is called `.json`, and its first line is no whole document before others."""
+    if path.suffix.lower() != ".json":
+        return False
+    first, _, rest = data.strip().partition(b"\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return True
+    return not rest
+
+
+def _asked_once(lines: Sequence[Line], settings: Settings) -> list[Line]:
+    """Refuse ids that stand twice, and complete the digests by all else that answers depend on."""
+    first: dict[Key, Line] = {}
+    hashes: dict[tuple[Path, ...], dict[str, str]] = {}
     common = _digest([settings.assignments, dict(settings.solver), _digest_of_overlays(settings.overlays)])
-    for number, text in enumerate(data.split(b"\n"), start=1):
-        if not text.strip():
-            continue
-        line = _read_line(number, text)
-        taken = first.setdefault(line.key, number)
-        if taken != number:
-            error = f"id: {json.dumps(line.id)} is the id of line {taken} already; give line {number} one of its own"
-            line = replace(line, document={}, status=DUPLICATE, error=error)
-        files = digest_of_files(line.document, settings.hourly, hashes)
-        lines.append(replace(line, digest=_digest([line.digest, common, files])))
-    return lines
+    complete = []
+    for line in lines:
+        taken = first.setdefault(line.key, line)
+        if taken is not line:
+            line = replace(line, document={}, status=DUPLICATE, error=_taken(line, taken))
+        files = digest_of_files(line.document, (*settings.hourly, *line.folders), hashes.setdefault(line.folders, {}))
+        complete.append(replace(line, digest=_digest([line.digest, common, files])))
+    return complete
 
 
-def _read_line(number: int, text: bytes) -> Line:
+def _taken(line: Line, by: Line) -> str:
+    name = json.dumps(line.id)
+    if line.file:
+        return Message.of("batch.id_taken", id=name, file=by.file).text()
+    return f"id: {name} is the id of line {by.number} already; give line {line.number} one of its own"
+
+
+def _read_line(number: int, unnamed: str | int, text: bytes) -> Line:
     try:
         document = read_document(text)
         name = document.get("id")
@@ -76,8 +118,8 @@ def _read_line(number: int, text: bytes) -> Line:
             raise SpecError([Issue("id", Message.of("option.text_or_whole_number", given=json.dumps(name)).text())])
     except SpecError as error:
         digest = hashlib.sha256(text.strip()).hexdigest()
-        return Line(number, number, status=INVALID_LINE, error=str(error), digest=digest)
-    return Line(number, number if name is None else name, document, named=name is not None, digest=_digest(document))
+        return Line(number, unnamed, status=INVALID_LINE, error=str(error), digest=digest)
+    return Line(number, unnamed if name is None else name, document, named=name is not None, digest=_digest(document))
 
 
 def _digest(value: Any) -> str:
@@ -93,3 +135,38 @@ def _digest_of_overlays(overlays: Sequence[Path]) -> str:
             if file.is_file():
                 whole.update(hashlib.sha256(file.read_bytes()).digest())
     return whole.hexdigest()
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def files_named(operands: Sequence[str], besides: Path | None = None) -> list[SpecFile]:
+    """Find the files of folders, globs and names, each once, ordered by name; names begin below the folder that holds them all.
+
+    A folder stands for its files `*.json`, also in folders below, hidden ones left out; `besides` is the output, which is no input.
+    Raises SpecError naming every operand that stands for no file.
+    """
+    found = [_files_of(operand) for operand in operands]
+    problems = [
+        Issue(operand, Message.of("batch.no_file").text())
+        for operand, (_, files) in zip(operands, found, strict=True)
+        if not files
+    ]
+    if problems:
+        raise SpecError(problems)
+    base = Path(os.path.commonpath([folder for folder, _ in found]))
+    output = os.path.realpath(besides) if besides else None
+    files = {path for _, some in found for path in some if os.path.realpath(path) != output}
+    return sorted((path.relative_to(base).as_posix(), path) for path in files)
+
+
+def _files_of(operand: str) -> tuple[Path, list[Path]]:
+    """Return the folder below which names of an operand's files begin, and the files."""
+    place = Path(os.path.abspath(operand))
+    if place.is_dir():
+        inside = (path for path in place.rglob("*.json") if path.is_file())
+        return place, [path for path in inside if not any(part[0] == "." for part in path.relative_to(place).parts)]
+    if not glob.has_magic(operand) or place.exists():
+        return place.parent, [place] if place.exists() else []
+    before = list(itertools.takewhile(lambda part: not glob.has_magic(part), place.parts))
+    return Path(*before), [Path(path) for path in glob.glob(str(place), recursive=True) if os.path.isfile(path)]

@@ -187,7 +187,7 @@ def test_a_bug_in_one_line_stops_no_other(tmp_path, monkeypatch):
     monkeypatch.setattr(batch, "solve_document", broken)
     lines, written = batch_lines.read_lines(as_bytes([tiny(name="odd"), tiny()])), []
     statuses = batch.run(
-        lines, written.append, engine=LocalEngine(), settings=batch_lines.Settings(), progress=lambda line: None
+        lines, written.append, engine=LocalEngine(), settings=batch_lines.Settings(), follow=lambda done, answer: None
     )
     assert batch.exit_code(statuses) == 1
     first, second = map(json.loads, written)

@@ -1,0 +1,1 @@
+"""Show on standard error how far a command has come."""
