@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := tests/golden tests/solvers/model tests/planner/spec tests/house models catalog
 VERSIONS ?= 3.11 3.13
 
-.PHONY: pictures dashboard-pictures site plan test nightly quick versions audit fuzz coverage lint format docs clean
+.PHONY: pictures dashboard-pictures site plan test nightly quick versions newest constraints release audit fuzz coverage lint format docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
@@ -60,6 +60,23 @@ versions: $(VENV)/.installed
 			$(MAKE) --no-print-directory quick PYTHON=python$$version VENV=.venv-$$version || exit 1; \
 		fi; \
 	done
+
+# The newest versions of all packages, and the quick part on them: for once a week, before a user meets a release that breaks us.
+NEWEST := .venv-newest
+newest:
+	test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
+		--editable '.[audit,lint,release,site,test]'
+	$(NEWEST)/bin/python -m pytest -n auto --dist loadfile $(QUICK)
+
+# constraints.txt: the versions on which `make newest` has just passed.
+constraints: newest
+	$(NEWEST)/bin/python .ci/constraints.py $(NEWEST)/bin/python > $(NEWEST)/constraints.txt
+	cp $(NEWEST)/constraints.txt constraints.txt
+
+# sdist, wheel and notes for those who upgrade, in dist/; the wheel plans README's spec in an empty environment. `make release TAG=1` tags it.
+release: $(VENV)/.installed-release
+	$(BIN)/python .ci/release.py $(if $(filter 1,$(TAG)),--tag)
 
 # Known vulnerabilities of the packages in $(VENV). Where pip-audit or its list is out of reach the audit is skipped, which ends the target
 # with an error, unless `make audit SKIP=allowed` is asked for.
