@@ -65,11 +65,12 @@ def _problem(item: Mapping[str, Any], model: type[BaseModel]) -> Issue:
     """Turn a pydantic error into a place and a remedy in the user's words."""
     location = [part for part in item["loc"] if part != "[key]"]
     tag = {"workloads": 2, "workload": 1}.get(str(location[0]) if location else "", 0)
+    blocks = location[:-1]
     if tag and len(location) > tag:
         del location[tag]  # the discriminator, which is no key of the user's
     kind = item["type"]
     if kind == "extra_forbidden":
-        known = _known_keys(location[:-1], model)
+        known = _known_keys(blocks, model)
         return Issue(
             path_text(location),
             Message.of(
@@ -95,10 +96,13 @@ def _expected(item: Mapping[str, Any]) -> Message:
 
 
 def _known_keys(location: Sequence[str | int], model: type[BaseModel]) -> list[str]:
-    """List the keys of the block at `location`, found by walking the field types."""
+    """List the keys of the block at `location`, found by walking the field types; after the kind of a workload, of that kind alone."""
     blocks = [model]
     for part in location:
         if isinstance(part, int):
+            continue
+        if of_kind := [block for block in blocks if part in _kinds(block)]:
+            blocks = of_kind
             continue
         found: list[type[BaseModel]] = []
         for block in blocks:
@@ -106,6 +110,11 @@ def _known_keys(location: Sequence[str | int], model: type[BaseModel]) -> list[s
                 found += _blocks_in(block.model_fields[part].annotation)
         blocks = found or blocks
     return sorted({field.alias or name for block in blocks for name, field in block.model_fields.items()})
+
+
+def _kinds(block: type[BaseModel]) -> tuple[str, ...]:
+    """Return the values that the field `kind` of a block may have; none without such a field."""
+    return getattr(block.model_fields["kind"].annotation, "__args__", ()) if "kind" in block.model_fields else ()
 
 
 def _blocks_in(annotation: Any) -> list[type[BaseModel]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+from typing import get_args
 
 import pytest
 
 import planner
 from planner.errors import Issue, SpecError, path_text
+from planner.spec.reinforcement import Reinforcement
+from planner.spec.workloads import Serving, Training
 
 
 def problems(document) -> dict[str, str]:
@@ -123,6 +126,24 @@ def test_a_missing_value_is_asked_for(tiny, path):
 def test_an_unknown_key_is_refused_and_the_close_ones_are_listed(tiny, path, close):
     message = problems(changed(tiny(limits={}), path, "1"))[path_text(path)]
     assert "unknown key" in message and close in message
+
+
+@pytest.mark.parametrize("block", [Serving, Training, Reinforcement])
+def test_an_unknown_key_of_a_workload_lists_the_keys_of_its_kind_alone(tiny, block):
+    (kind,) = get_args(block.model_fields["kind"].annotation)
+    message = problems(tiny(workloads=[{"kind": kind, "colour": 1}]))["workloads[0].colour"]
+    own = {field.alias or name for name, field in block.model_fields.items()}
+    assert message.partition("known here: ")[2].split(", ") == sorted(own)
+
+
+def test_an_unknown_key_inside_a_workload_lists_the_keys_of_the_block_of_its_kind(tiny):
+    inner = {"lengths": {"colour": 1}}
+    served, learned = (
+        problems(tiny(workloads=[{"kind": kind, **inner}]))["workloads[0].lengths.colour"]
+        for kind in ("serving", "reinforcement")
+    )
+    assert "input_quantiles" in served and "endless" not in served
+    assert "endless" in learned and "input_quantiles" not in learned
 
 
 @pytest.mark.parametrize(
