@@ -179,3 +179,13 @@ def test_progress_without_a_reader_loses_no_answer(tmp_path, tiny):
     )
     assert run.returncode == 0
     assert (tmp_path / "code").read_text() == "0\n" and json.loads(there.read_text())["status"] == "optimal"
+
+
+def test_a_disk_that_fills_up_leaves_the_old_file_and_no_other(tmp_path):
+    """A limit of 512 bytes a file ends the write midway, as a full disk does."""
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text("old")
+    for path in (old, new):
+        run = flopwatt("schema", "--output", path, shell='ulimit -f 1; "$@"')
+        assert run.returncode == 2 and run.stderr.decode().startswith(f"{path}: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.json"] and old.read_text() == "old"
