@@ -34,6 +34,7 @@ from planner.spec.serving import HBM, CacheTier, PrefixSharing
 from planner.spec.stack.kv_tiers import TierOffer
 from planner.spec.stack.kv_tiers_case import KvTiers, KvTiersCase
 from planner.spec.workloads import Serving
+from planner.ways_in.kinds import CASE, TIERS, wrong_kind
 
 SLACK = 1e-9  # relative difference of costs that is none
 MOST_ROUNDS = 4  # rounds of single changes through all tiers
@@ -213,7 +214,8 @@ def resolve_study(document: Mapping[str, Any], overlays: Sequence[Path] = ()) ->
         today, renamed = with_new_keys(document, OF_CASES)
         case = KvTiersCase.model_validate(today)
     except ValidationError as error:
-        raise SpecError(in_written_keys(problems_of(error, KvTiersCase), renamed)) from None
+        other = wrong_kind(today, TIERS, CASE)
+        raise SpecError(other or in_written_keys(problems_of(error, KvTiersCase), renamed)) from None
     workload, block = case.workload, case.kv_tiers
     problems = []
     if not isinstance(workload, Serving):

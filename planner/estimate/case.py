@@ -62,6 +62,7 @@ from planner.spec.old_keys import OF_CASES, in_written_keys, with_new_keys
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.stack.case import Case
 from planner.spec.workloads import Serving, Training
+from planner.ways_in.kinds import CASE, wrong_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,8 @@ def _resolved(document: Mapping[str, Any], overlays: Sequence[Path], catalog: Ca
     try:
         case = Case.model_validate(document)
     except ValidationError as error:
+        if other := wrong_kind(document, CASE):
+            raise SpecError(other) from None
         problems = problems_of(error, Case)
     catalog = catalog or _catalog(document, case, overlays, problems)
     ledger = Ledger(catalog)

@@ -22,6 +22,7 @@ from planner.plan.rows.time import Slot, SlotRoute
 from planner.plan.rows.workloads import Workload
 from planner.plan.upgrade import FIRST, LATEST, upgraded
 from planner.tables import as_frame
+from planner.ways_in.kinds import PLAN, wrong_kind, wrong_text
 
 PLAN_SCHEMA_VERSION = LATEST
 KEYS = (
@@ -221,12 +222,16 @@ def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
     except UnicodeEncodeError:
         raise SpecError([Issue(where, Message.of("plan.half_a_character").text())]) from None
     except (ValueError, RecursionError) as error:
-        raise SpecError([Issue(where, Message.of("plan.not_valid_json", error=str(error)).text())]) from None
+        other = wrong_text(text if isinstance(text, str) else text.decode(errors="replace"), PLAN, where=where)
+        raise SpecError(other or [Issue(where, Message.of("plan.not_valid_json", error=str(error)).text())]) from None
     if not isinstance(document, dict):
         raise SpecError([Issue(where, Message.of("plan.no_plan_object").text())])
     missing = [key for key in KEYS if key not in document]
     if missing:
-        raise SpecError([Issue(where, Message.of("plan.keys_missing", names=", ".join(missing)).text())])
+        raise SpecError(
+            wrong_kind(document, PLAN, where=where)
+            or [Issue(where, Message.of("plan.keys_missing", names=", ".join(missing)).text())]
+        )
     version = document["schema_version"]
     if isinstance(version, bool) or version not in range(FIRST, LATEST + 1):
         words = Message.of("plan.versions", first=FIRST, last=LATEST, given=repr(version)).text()

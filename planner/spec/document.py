@@ -14,6 +14,7 @@ from planner.messages import Message
 from planner.spec.old_keys import as_written
 from planner.spec.quantities import shown
 from planner.spec.series import with_series
+from planner.ways_in.kinds import wrong_text
 from planner.ways_in.named import with_hub_models
 
 Edits = tuple[tuple[str, Any], ...]  # (path such as sites[0].power, value); None to take the value away
@@ -36,7 +37,8 @@ def read_document(text: str | bytes) -> dict[str, Any]:
         raise SpecError([Issue("", Message.of("spec.half_character").text())]) from None
     except json.JSONDecodeError as error:
         raise SpecError(
-            [
+            wrong_text(text if isinstance(text, str) else text.decode(errors="replace"))
+            or [
                 Issue(
                     "",
                     Message.of(

@@ -34,6 +34,7 @@ from planner.spec.robust import Robust
 from planner.spec.sites import Site
 from planner.spec.stack.kv_tiers import KvTiersOnOffer
 from planner.spec.workloads import Serving, Training
+from planner.ways_in.kinds import SPEC, wrong_kind
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -286,7 +287,8 @@ def parse_spec(document: Mapping[str, Any]) -> PlanSpec:
     try:
         spec = PlanSpec.model_validate(document)
     except ValidationError as error:
-        raise SpecError(in_written_keys(problems_of(error, PlanSpec), renamed)) from None
+        other = wrong_kind(document, SPEC)
+        raise SpecError(other or in_written_keys(problems_of(error, PlanSpec), renamed)) from None
     spec._renamed = renamed
     return spec
 

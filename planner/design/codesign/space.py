@@ -18,6 +18,7 @@ from planner.spec.base import problems_of
 from planner.spec.old_keys import OF_CASES, in_written_keys, with_new_keys
 from planner.spec.stack.codesign import AS_NAMED, SHARES, Attention, Codesign, CodesignCase, Experts
 from planner.spec.workloads import Precision, Serving
+from planner.ways_in.kinds import CASE, CODESIGN, wrong_kind
 
 GQA_HEADS = 8
 WINDOW_TOKENS = 4096
@@ -100,7 +101,8 @@ def _parsed(document: Mapping[str, Any]) -> CodesignCase:
     try:
         case = CodesignCase.model_validate(today)
     except ValidationError as error:
-        raise SpecError(in_written_keys(problems_of(error, CodesignCase), renamed)) from None
+        other = wrong_kind(today, CODESIGN, CASE)
+        raise SpecError(other or in_written_keys(problems_of(error, CodesignCase), renamed)) from None
     problems = []
     if not isinstance(case.workload, Serving):
         problems.append(Issue("workload.kind", Message.of("codesign.serving_only").text()))

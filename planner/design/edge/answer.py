@@ -22,6 +22,7 @@ from planner.problem.provenance import assumption_rows
 from planner.resolve.ledger import Ledger
 from planner.spec.base import problems_of
 from planner.spec.stack.edge import DEVICE, EdgeSpec
+from planner.ways_in.kinds import EDGE, wrong_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def edge(document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: Sea
     try:
         spec = EdgeSpec.model_validate(document)
     except ValidationError as error:
-        raise SpecError(problems_of(error, EdgeSpec)) from None
+        raise SpecError(wrong_kind(document, EDGE) or problems_of(error, EdgeSpec)) from None
     evaluation = Evaluation(catalog_of(spec, overlays), limits)
     options = find_options(spec, document, overlays, evaluation)
     ledger = Ledger(options.catalog)
