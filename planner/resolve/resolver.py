@@ -59,13 +59,17 @@ from planner.spec.workloads import Serving
 
 def resolve_document(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> ResolvedSpec:
     """Parse and resolve a spec as read from JSON. Raises SpecError with the problems of its form and of its names at once."""
+    return resolve(parsed(document, overlays), overlays)
+
+
+def parsed(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> PlanSpec:
+    """Parse a spec as read from JSON. Raises SpecError with the problems of its form and, beside them, of its names."""
     try:
-        spec = parse_spec(document)
+        return parse_spec(document)
     except SpecError as error:
         known, (today, renamed) = {problem.path for problem in error.problems}, with_new_keys(document)
         unknown = in_written_keys(unknown_names(today, overlays), renamed)
         raise SpecError([*error.problems, *(p for p in unknown if p.path not in known)]) from None
-    return resolve(spec, overlays)
 
 
 def resolve(

@@ -22,7 +22,7 @@ from planner.estimate.limits import SearchLimits
 from planner.messages import Message
 from planner.report.words import amount
 from planner.resolve.names import catalog_of
-from planner.spec.model import parse_spec
+from planner.resolve.resolver import parsed
 from planner.spec.old_keys import OF_CASES, with_new_keys
 from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Training
@@ -69,7 +69,7 @@ def _of_spec(
     document: Mapping[str, Any], overlays: Sequence[Path], limits: SearchLimits
 ) -> tuple[list[dict[str, Any]], str]:
     """Characterise each workload on the systems that the spec names, or on all where it names none."""
-    spec = parse_spec(document)
+    spec = parsed(document, overlays)
     catalog = catalog_of(spec, overlays, {})
     named = [offer.system for offer in spec.offers or ()] + [name for site in spec.sites for name in site.systems or ()]
     problems = [Issue("sites", f'unknown system "{name}"') for name in named if not catalog.has("systems", name)]

@@ -212,6 +212,17 @@ def test_check_reports_every_problem_on_standard_error(flopwatt, files):
     assert flopwatt("plan", files / "wrong.json").code == INVALID
 
 
+@pytest.mark.parametrize("command", ["check", "plan", "characterise", "sensitivity"])
+def test_the_shape_and_the_names_of_a_spec_are_told_in_one_round(flopwatt, files, tmp_path, command):
+    document = json.loads((files / "wrong.json").read_text())
+    document["workloads"][0]["architecture"] = "Llama-9"
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps({**document, "colour": 1}))
+    run = flopwatt(command, path)
+    assert run.code == INVALID and run.out == ""
+    assert [line.split(":")[0] for line in run.err.splitlines()] == ["colour", "currency", "workloads[0].architecture"]
+
+
 def test_verify_says_whether_the_plan_holds(flopwatt, files):
     good = flopwatt("verify", files / "plan.json")
     assert good.code == OK and good.out.startswith("the plan holds")
