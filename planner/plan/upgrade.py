@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.messages import Message
 from planner.plan.rows.money import BY_THE_BOUND
 from planner.spec.old_keys import RENAMINGS, with_new_keys
 
@@ -25,6 +26,7 @@ _NETWORK = {"fabric": "topology", "fabric_size": "network_size"}
 _OUTCOMES = ("sampled", "fresh", "nominal")
 _CODES = {"steps.surest_left_out": "steps.confidence_left_out"}
 _HELD_ALREADY = re.compile(r"\b((?:owned|rented)\[\d+\])\.supply\b(?!_)")
+_OWN_COUNT = re.compile(r"(owned|rented)\[\d+\]\.(?:supply|count)")
 _OWNED_IN_PHASE = re.compile(r"owned\[\d+\]\.supply_by_phase\.")
 _BY_THE_BOUND = "fleet free: as the bound has it, with sites, networks and points of jobs in fractions too"
 _PATHS = tuple(
@@ -56,11 +58,22 @@ def renamed_codes() -> dict[str, str]:
 def _of_fourth(found: dict[str, Any]) -> dict[str, Any]:
     """Rewrite a plan of schema 3 as one of schema 4."""
     if isinstance(limits := found.get("limits"), list):
-        found = {**found, "limits": [row for row in limits if not _is_of_phase(row)]}
+        found = {**found, "limits": [_held_already(row) for row in limits if not _is_of_phase(row)]}
     return {
         **{key: value if key == "spec" else _with_codes(value) for key, value in found.items()},
         "schema_version": 4,
     }
+
+
+def _held_already(row: Any) -> Any:
+    """Name the supply of owned and rented systems by that, no longer by how such systems are bought or reserved."""
+    path, message = (row.get(key) for key in ("path", "name_message")) if isinstance(row, Mapping) else (None, None)
+    kind = _OWN_COUNT.fullmatch(path) if isinstance(path, str) else None
+    if kind is None or not isinstance(message, Mapping) or message.get("code") != "limit.supply":
+        return row
+    how, system = Message.of(f"how.{kind[1]}"), message.get("arguments", {}).get("system")
+    name = Message.of("limit.supply", system=system, how=how.text())
+    return {**row, "name": name.text(), "name_message": name.coded()}
 
 
 def _is_of_phase(row: Any) -> bool:

@@ -134,7 +134,8 @@ def short(text: str, width: int = NAME_WIDTH) -> str:
 def filled(paper: Paper, blocks: Sequence[Block], room: int) -> list[str]:
     """Give each block its first entries and then all of them further ones in turn, while the page has room.
 
-    A blank line stands before each heading.
+    A blank line stands before each heading. Where the first entries alone take more room than there is, blocks without a heading, which add
+    to the block before them, are left out, the last first.
     """
 
     def laid(block: Block, shown: int) -> list[str]:
@@ -149,8 +150,12 @@ def filled(paper: Paper, blocks: Sequence[Block], room: int) -> list[str]:
                 return True
         return False
 
-    shown = [1] * len(blocks)
+    blocks = list(blocks)
     lines = [laid(block, 1) for block in blocks]
+    for at in reversed(range(len(blocks))):
+        if sum(map(len, lines)) > room and not blocks[at].heading:
+            del blocks[at], lines[at]
+    shown = [1] * len(blocks)
     for at, block in enumerate(blocks):
         while shown[at] < block.least and grows(at):
             pass
