@@ -21,7 +21,7 @@ def grade_rows(plan: Plan) -> list[dict[str, Any]]:
     by_grade: dict[str, list[Workload]] = {}
     for row in plan.document["workloads"]:
         if row["kind"] == "serving":
-            by_grade.setdefault(asked[row.get("of", row["name"])].get("grade") or "", []).append(row)
+            by_grade.setdefault(asked.get(row.get("of", row["name"]), {}).get("grade") or "", []).append(row)
     if set(by_grade) <= {""} and not any("revenue" in row for row in by_grade.get("", ())):
         return []
     return [

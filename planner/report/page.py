@@ -189,7 +189,7 @@ def _jobs(plan: Plan) -> Block:
 def _understood(plan: Plan, language: str) -> Block:
     """Say how the spec was understood, and what in it is at odds with known figures."""
     entries = [(sentence,) for sentence in notes.sentences(plan, language)]
-    return Block(notes.HEADING, (), entries, further(len(entries)), least=2)
+    return Block(notes.HEADING, (), entries, further(len(entries)))
 
 
 def _architectures(plan: Plan) -> Block:

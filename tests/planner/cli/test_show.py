@@ -77,7 +77,7 @@ def test_what_is_no_plan_is_refused_with_its_place(flopwatt, files, tmp_path):
     assert missing.code == USAGE and "none.json" in missing.err
     assert flopwatt("show", tmp_path).code == USAGE
     spec = flopwatt("show", files / "tiny.json")
-    assert spec.code == INVALID and spec.out == "" and "not a whole plan" in spec.err
+    assert spec.code == INVALID and spec.out == "" and "this is a spec: use `plan`" in spec.err
     (tmp_path / "empty.json").write_text("")
     empty = flopwatt("show", tmp_path / "empty.json")
     assert empty.code == INVALID and "not valid JSON" in empty.err

@@ -17,7 +17,12 @@ def published(figure):
 
 
 def row(fact, **changes):
-    return {"path": fact.path, "code": fact.message.code, "arguments": {**fact.message.arguments, **changes}}
+    return {
+        "path": fact.path,
+        "code": fact.message.code,
+        "arguments": {**fact.message.arguments, **changes},
+        "source": fact.source,
+    }
 
 
 def said(facts, rows):
