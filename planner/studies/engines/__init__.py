@@ -24,7 +24,7 @@ class Engine(Protocol):
     def map_unordered(
         self, call: Callable[[Item], Result], items: Sequence[Item]
     ) -> Generator[tuple[int, Result | None], Any, None]:
-        """Yield (position of the item, result) as calls finish; None for an item whose workers died twice. Raises EngineError."""
+        """Yield (position of the item, result) as calls finish; None for an item that its workers did not survive. Raises EngineError."""
         ...
 
 

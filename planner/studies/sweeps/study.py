@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.messages import say
+from planner.messages import commas, say
 from planner.pipeline import solve_document
 from planner.plan import Plan
 from planner.solving.standing import Progress
@@ -34,6 +34,8 @@ class Sweep:
     effects: list[Effect]
     thresholds: list[Threshold]
     unit: str
+    unstated: tuple[str, ...] = ()
+    """Paths at which the spec states no value: with one of them no threshold is looked for, since the others have no point to stay at."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -76,6 +78,8 @@ class Sweep:
             say("sweep.threshold", path=one.path, below=str(one.below), above=str(one.above), before=one.kind_below or "-", after=one.kind_above or "-")
             for one in self.thresholds
         ]  # fmt: skip
+        if self.unstated:
+            told.append(say("sweep.thresholds_left_out", paths=commas(self.unstated)))
         return told
 
     @property
@@ -117,16 +121,17 @@ def run(
         if output:
             output.replace(as_table(rows))
     unit = next((row["unit"] for row in rows if row["unit"]), "")
-    return Sweep(rows, effects(varied, rows), _thresholds(document, varied, rows, settings), unit)
+    base = {one.path: at(document, one.path) for one in varied}
+    has_range = any(one.ends is not None for one in varied)
+    unstated = tuple(path for path, value in base.items() if value is None) if has_range else ()
+    found_thresholds = [] if unstated else _thresholds(document, varied, rows, base, settings)
+    return Sweep(rows, effects(varied, rows), found_thresholds, unit, unstated)
 
 
 def _thresholds(
-    document: Mapping[str, Any], varied: Sequence[Varied], rows: Sequence[Row], settings: Settings
+    document: Mapping[str, Any], varied: Sequence[Varied], rows: Sequence[Row], base: Point, settings: Settings
 ) -> list[Threshold]:
-    """Look for thresholds around the spec's own values; none where the spec states no value at one of the paths."""
-    base = {one.path: at(document, one.path) for one in varied}
-    if any(value is None for value in base.values()):
-        return []
+    """Look for thresholds around the spec's own values `base`."""
 
     def kind_at(point: Point) -> str:
         plan: Plan = solve_document(edited(document, tuple(point.items())), overlays=settings.overlays)

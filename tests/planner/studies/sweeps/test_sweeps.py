@@ -81,13 +81,10 @@ def test_rows_are_those_of_the_library_and_the_file_holds_them(tiny, tmp_path):
     for row, expected in zip(found.rows, planner.sweep(tiny(), values), strict=True):
         assert {name: row[name] for name in expected} == expected
     assert len(list(csv.DictReader(io.StringIO(file.read_text())))) == 4
-    assert (
-        found.effects[0].swing
-        == pytest.approx(
-            abs(sum(row["value"] for row in found.rows[2:]) - sum(row["value"] for row in found.rows[:2])) / 2
-        )
-        or found.effects[0].path == RATE
-    )
+    a, b, c, d = (row["value"] for row in found.rows)
+    swings = {effect.path: effect.swing for effect in found.effects}
+    assert swings == pytest.approx({PRICE: abs(c + d - a - b) / 2, RATE: abs(b + d - a - c) / 2})
+    assert found.effects[0].swing == max(swings.values())
 
 
 def test_a_killed_sweep_is_continued_and_a_broken_last_line_is_dropped(tiny, tmp_path, monkeypatch):
@@ -197,6 +194,14 @@ def test_the_command_finds_the_price_at_which_renting_wins(tiny, tmp_path, capsy
         assert {row["how"] for row in planner.solve(edited)["fleet"]} == {how}
     assert "<circle" in chart.read_text() and rows.read_text().count("\n") == 4
     assert main([*asked, "--sample", "lhs"]) == INVALID and main([*asked, "--resume"]) == USAGE
+
+
+def test_thresholds_that_are_not_looked_for_are_told(tiny):
+    varied = read_varied(["limits.budget=1M USD:9M USD:2"], tiny())
+    found = run(tiny(), varied, grid(varied), settings=Settings())
+    assert found.thresholds == [] and any(
+        "limits.budget" in words and "not looked for" in words for words in found.words
+    )
 
 
 def test_columns_are_those_of_a_line():
