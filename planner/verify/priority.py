@@ -31,7 +31,8 @@ def resolved(document: Mapping[str, Any], overlays: Sequence[Path], recorded: Re
 
     Rows that quote the spec wrongly change nothing here; `check_postponed` names them. Raises SpecError.
     """
-    asked = _with_free_pauses(rated(document)) if "preemptions" not in document else rated(document)
+    unpriced = made_by_another(document) and "preemptions" not in document
+    asked = _with_free_pauses(rated(document)) if unpriced else rated(document)
     asked = asked if _counts_loads(document) else _with_free_loads(asked)
     spec = parse_spec(asked)
     problem = resolve(spec, overlays, recorded)
@@ -48,7 +49,7 @@ def resolved(document: Mapping[str, Any], overlays: Sequence[Path], recorded: Re
 
 
 def _with_free_pauses(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Write into a spec that pauses cost nothing: plans without rows of pauses, such as those of release 0.2, count only what jobs state."""
+    """Write into a spec that pauses cost nothing: plans of other releases without rows of pauses, such as plans of 0.2, count only what jobs state."""
     jobs = [
         {**workload, "preemption": workload.get("preemption")} if workload.get("kind") != "serving" else workload
         for workload in asked["workloads"]

@@ -140,6 +140,8 @@ def test_where_nothing_is_stated_it_costs_what_the_catalog_says(spec, interrupte
     omitted = solved(spec())
     assert omitted["totals"]["cost"] == pytest.approx(interrupted["totals"]["cost"], rel=1e-9)
     assert omitted["preemptions"] == interrupted["preemptions"]
+    hidden = {key: value for key, value in omitted.document.items() if key != "preemptions"}
+    assert verify_plan(Plan(hidden)), "of this release, no plan may leave the rows out"
 
 
 @pytest.mark.parametrize(
