@@ -29,7 +29,9 @@ def derating_at(problem: ResolvedSpec, level: float) -> Derating:
     return Derating(
         level=level,
         demand={
-            w.name: max(float(demand_at(problem, level)), 1.0) for w in problem.serving if not scaled(problem, w.asked)
+            w.name: max(float(demand_at(problem, w, level)), 1.0)
+            for w in problem.serving
+            if not scaled(problem, w.asked)
         },
         serving={chip: {label: of(chip, label) for label in SERVING} for chip in chips} if problem.serving else {},
         training={

@@ -6,7 +6,6 @@ Errors are shared: one draw per model (serving, training) and chip holds for all
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,19 +14,23 @@ import numpy as np
 from scipy.special import ndtri
 
 from catalog.figures import Figure
-from catalog.units import is_money
+from catalog.units import YEAR_S, is_money
 from models.arrays import Floats
 from models.statistics.intervals import tier_of
 from models.statistics.sampling import correlated_uniforms, tabulated, triangular
 from planner.messages import Message
 from planner.plan.rows.robust import StatedRange
-from planner.problem.facts import ResolvedSpec
+from planner.problem.facts import ResolvedSpec, ServingFacts
+from planner.problem.forecasts.demand import demand_factor, draw_demand, stream, typical_demand
 from planner.problem.intervals import DENSE, EXPERTS, LABELS, Calibration
 from planner.problem.price_levels import stated_ranges
 from planner.spec.robust import Robust
 
 SERVING = LABELS["serving"]
 CONFIDENCE_SCENARIOS, CONFIDENCE_SEED = 200, 1  # scenarios in which every plan states how sure it is
+DATES_PER_WINDOW = 13  # at which a path of demand is read in each window: monthly in one of a year
+END_OF_WINDOW = 1e-6  # share of a window before its end at which a path is read last
+FORECAST_DRAWS = 2000  # draws of a forecast for the level of its distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +48,18 @@ def draw(problem: ResolvedSpec, count: int, seed: int) -> Scenarios:
     """Draw scenarios of a problem with a `robust` block; each figure has a random stream of its own, so that none depends on the others."""
 
     def uniform(name: str) -> Floats:
-        return _generator(seed, name).random(count)
+        return stream(seed, name).random(count)
 
     def times(chip: str) -> dict[str, Floats]:
         correlation = problem.constants.measured_serving.rank_correlation
         if correlation is None:
             raise ValueError(Message.of("problem.no_rank_correlation").text())
-        normals = _generator(seed, f"serving {chip}").standard_normal((count, len(SERVING)))
+        normals = stream(seed, f"serving {chip}").standard_normal((count, len(SERVING)))
         return dict(zip(SERVING, correlated_uniforms(normals, correlation).T, strict=True))
 
     chips = chips_of(problem) if problem.robust.times else ()
     return Scenarios(
-        demand={w.name: demand_at(problem, uniform(f"demand {w.asked}")) for w in problem.serving},
+        demand={w.name: _demand(problem, w, count, seed) for w in problem.serving},
         serving={
             chip: {
                 label: error_at(problem.constants.measured_serving, chip, label, u) for label, u in times(chip).items()
@@ -78,18 +81,36 @@ def with_robust(problem: ResolvedSpec) -> ResolvedSpec:
     return replace(problem, spec=problem.spec.model_copy(update={"robust": Robust(prices=False)}))
 
 
-def _generator(seed: int, name: str) -> np.random.Generator:
-    """Seed a random stream by the name of a figure."""
-    return np.random.default_rng([seed, zlib.crc32(name.encode())])
-
-
 def chips_of(problem: ResolvedSpec) -> list[str]:
     """List the chips of all systems on offer, in order."""
     return sorted({system.chip for system in problem.systems.values()})
 
 
-def demand_at(problem: ResolvedSpec, level: Floats | float) -> Floats:
-    """Return the factor on a demand at a level of its distribution, which is uniform between its bounds."""
+def _demand(problem: ResolvedSpec, workload: ServingFacts, count: int, seed: int) -> Floats:
+    """Draw the demand of a workload over the planned one, [scenario]."""
+    if workload.spec.demand.forecast is not None:
+        return demand_over_plan(problem, workload, count, seed)
+    return demand_at(problem, workload, stream(seed, f"demand {workload.asked}").random(count))
+
+
+def demand_over_plan(problem: ResolvedSpec, workload: ServingFacts, count: int, seed: int) -> Floats:
+    """Draw paths of a forecast; return the largest ratio of each to the planned path over the horizon, [scenario].
+
+    A fleet that is held for a planned path fails where a path exceeds it most; one with room to spare then keeps more than this says.
+    """
+    demand, start, edges = workload.spec.demand, problem.spec.horizon.start, problem.calendar.edges_s / YEAR_S
+    part = np.linspace(0.0, 1.0 - END_OF_WINDOW, DATES_PER_WINDOW)
+    dates = edges[:-1, None] + np.diff(edges)[:, None] * part  # [window, date]
+    drawn = demand_factor(dates.ravel(), draw_demand(demand, workload.asked, start, count, seed))
+    planned = demand_factor(edges[:-1], typical_demand(demand, start))[0]
+    ratio: Floats = (drawn.reshape(count, *dates.shape).max(axis=2) / planned).max(axis=1)
+    return ratio
+
+
+def demand_at(problem: ResolvedSpec, workload: ServingFacts, level: Floats | float) -> Floats:
+    """Return the factor on a planned demand at a level of its distribution: uniform between its bounds, or of draws of its forecast."""
+    if workload.spec.demand.forecast is not None:
+        return np.asarray(np.quantile(demand_over_plan(problem, workload, FORECAST_DRAWS, 0), level))
     return 1.0 + problem.robust.demand * (2.0 * np.asarray(level) - 1.0)
 
 
@@ -116,7 +137,7 @@ def uncertain(problem: ResolvedSpec) -> list[dict[str, Any]]:
             "what": "demand",
             "of": w.name,
             "metric": "requests/s",
-            "factors": [float(demand_at(problem, level)) for level in LEVELS_SHOWN],
+            "factors": [float(demand_at(problem, w, level)) for level in LEVELS_SHOWN],
         }
         for w in problem.serving
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.units import YEAR_S
@@ -11,14 +11,17 @@ from planner.errors import close_matches
 from planner.messages import Message
 from planner.problem.calendar import Calendar
 from planner.problem.facts import OfferFacts, PhaseFacts, ServingFacts
+from planner.problem.forecasts.demand import LIKELY, demand_factor, typical_demand
 from planner.problem.owned import SpotFacts
 from planner.problem.phases import BY_WINDOW, demand_growth, seconds_from
 from planner.resolve.context import ResolveContext
 from planner.resolve.money.economics import lead_time_s
+from planner.spec.load.forecast import DemandForecast
+from planner.spec.model import PlanSpec
 from planner.spec.offers import Offer
 from planner.spec.quantities import offer_price
 from planner.spec.sites import Site
-from planner.spec.workloads import Demand
+from planner.spec.workloads import Demand, Serving
 
 
 def phase_facts(context: ResolveContext) -> tuple[PhaseFacts, ...]:
@@ -141,7 +144,38 @@ def with_growth(
     demand = workload.spec.demand
     factors = _demand_factors(context, demand, workload.path, phases)
     growth = demand_growth(calendar, demand.growth_per_year, phases, factors)
+    if demand.forecast is not None:
+        _book_forecast(context, demand.forecast, f"{workload.path}.demand.forecast")
+        typical = typical_demand(demand, context.spec.horizon.start)
+        path = demand_factor(calendar.edges_s[:-1] / YEAR_S, typical)[0]
+        if (path != 1.0).any():
+            growth = path if growth is None else growth * path
     return workload if growth is None else replace(workload, growth=growth)
+
+
+def _book_forecast(context: ResolveContext, forecast: DemandForecast, path: str) -> None:
+    """Book that the forecast counts in scenarios in place of `robust.demand`, and which launches the plan counts."""
+    context.ledger.assume(path, "forecast", "-", Message.of("forecast.in_place_of_robust").text())
+    for i, launch in enumerate(forecast.launches):
+        code = "forecast.launch_counted" if launch.probability >= LIKELY else "forecast.launch_left_out"
+        reason = Message.of(code, probability=launch.probability).text()
+        context.ledger.assume(f"{path}.launches[{i}]", launch.name, "-", reason)
+
+
+def demand_borders(spec: PlanSpec) -> Iterator[float]:
+    """Yield the dates of the launches that plans count [s], for the calendar."""
+    for workload in spec.workloads:
+        if isinstance(workload, Serving) and workload.demand.forecast is not None:
+            typical = typical_demand(workload.demand, spec.horizon.start)
+            dates = (float(launch.years[0]) for launch in typical.launches)
+            yield from (years * YEAR_S for years in dates if 0 < years < spec.horizon.years)
+
+
+def grows(spec: PlanSpec) -> bool:
+    """Tell whether a plan counts on a demand that changes from year to year."""
+    demands = [workload.demand for workload in spec.workloads if isinstance(workload, Serving)]
+    forecasts = [demand.forecast.growth for demand in demands if demand.forecast is not None]
+    return any(demand.growth_per_year for demand in demands) or any(growth and growth.typical for growth in forecasts)
 
 
 def _demand_factors(context: ResolveContext, demand: Demand, path: str, phases: Sequence[PhaseFacts]) -> list[float]:

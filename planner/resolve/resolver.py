@@ -37,7 +37,7 @@ from planner.resolve.money.rented import check_rented, resolve_rented
 from planner.resolve.names import catalog_of, unknown_names
 from planner.resolve.offers import resolve_offers
 from planner.resolve.overrides import unread
-from planner.resolve.phases import phase_facts, with_growth
+from planner.resolve.phases import demand_borders, grows, phase_facts, with_growth
 from planner.resolve.plausibility.guesses import book_guesses
 from planner.resolve.plausibility.spec import add_facts
 from planner.resolve.porting import resolve_porting
@@ -187,11 +187,7 @@ def _calendar(
     """Cut the horizon into windows at the start and end of jobs, the set-up of lines, and all deliveries, retirements and changes."""
     spec = context.spec
     with_crews = any(site.crew_per_s for site in sites)
-    yearly = (
-        (with_crews and money.escalation.staff != 0.0)
-        or money.escalation.by_window
-        or any(isinstance(workload, Serving) and workload.demand.growth_per_year for workload in spec.workloads)
-    )
+    yearly = (with_crews and money.escalation.staff != 0.0) or money.escalation.by_window or grows(spec)
     return build_calendar(
         spec.horizon.years,
         money.discount_rate,
@@ -199,6 +195,7 @@ def _calendar(
             *(edge for job in training for edge in (job.spec.start, job.spec.deadline)),
             *lines.borders(offered),
             *borders(phases, offers, sites, money, yearly),
+            *demand_borders(spec),
         ),
         spec.horizon.start,
         context.represented_by,

@@ -23,6 +23,7 @@ from planner.spec.base import SOME, Block
 from planner.spec.facility import AuditClasses
 from planner.spec.lines import Security, Traffic
 from planner.spec.load.classes import RequestClass, wrong_classes
+from planner.spec.load.forecast import DemandForecast, added_share
 from planner.spec.load.kv_exchange import KvExchange
 from planner.spec.load.length_pools import Pools, wrong_pools
 from planner.spec.load.lengths import MOST_VARIATION, Lengths
@@ -108,6 +109,8 @@ class Demand(DemandInTime):
     """Weights of the months from January on; equal if omitted. A typical day is their mean."""
     deferral: Annotated[Seconds, AfterValidator(_an_hour_or_none)] = 0.0
     """Longest delay of a request, in whole hours; none if omitted."""
+    forecast: DemandForecast | None = None
+    """Growth, level and launches that are not known; takes the place of `robust.demand` in scenarios. As stated if omitted."""
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
@@ -116,7 +119,17 @@ class Demand(DemandInTime):
             raise ValueError(Message.of("spec.demand_stated_once").text())
         if self.users is not None and self.users.peak_hour is not None and self.profile is not None:
             raise ValueError(Message.of("users.peak_hour_beside_profile").text())
+        if self.forecast is not None and self.forecast.growth is not None and self.growth_per_year:
+            raise ValueError(Message.of("forecast.growth_stated_twice").text())
+        for launch in () if self.forecast is None else self.forecast.launches:
+            added_share(launch, *self.stated)
         return self
+
+    @property
+    def stated(self) -> tuple[str, float]:
+        """Return the key of the amount that the spec states, and the amount."""
+        key = next(key for key in DEMANDS if getattr(self, key) is not None)
+        return key, self.users.count if self.users is not None else getattr(self, key)
 
     @property
     def hours(self) -> list[float] | None:

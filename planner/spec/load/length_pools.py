@@ -112,6 +112,7 @@ def check_pools(spec: Any) -> None:
                 any(each.kind == "serving" and each.demand.sessions is not None for each in spec.workloads),
             ),
             ("robust", spec.robust is not None and workload.pools.boundaries is None),
+            ("demand.forecast", workload.demand.forecast is not None),  # pools of one demand share its draws
         )
         if stated
     ]

@@ -1,0 +1,1 @@
+"""Draw the uncertain parts of a problem: paths of demand over time."""
