@@ -60,14 +60,13 @@ def resolved(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> Reso
 
 def checked(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> tuple[dict[str, int], tuple[Fact, ...]]:
     """Return the counts of a valid document in memory and the notes on it: how it was understood, and conflicts with known figures."""
-    from planner.resolve.resolver import parsed
+    from planner.solving.variants import parsed_at_once
     from planner.spec.document import edited
     from planner.spec.load.closed_loop import at_rates, closed_loops, first_rate
-    from planner.spec.load.length_pools import check_pools, divided, pooled
+    from planner.spec.load.length_pools import divided, pooled
     from planner.spec.model import parse_spec
 
-    spec = parsed(document, overlays)
-    check_pools(spec)
+    spec = parsed_at_once(document, overlays)
     if pools := pooled(spec):
         document = divided(document, spec, {i: each.pools.boundaries or () for i, each in pools.items()})
         spec = parse_spec(document)

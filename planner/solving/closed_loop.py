@@ -13,15 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Issue, SpecError
 from planner.interpret.framing import without_answer
 from planner.messages import Message
 from planner.plan import Plan
 from planner.plan.rows.time import ClosedLoop
-from planner.solving.variants import resolved
+from planner.solving.variants import parsed_at_once, resolved
 from planner.spec.document import edited
 from planner.spec.load.closed_loop import MOST_OFF, at_rates, closed_loops, first_rate
-from planner.spec.model import PlanSpec, parse_spec
 
 Solve = Callable[[dict[str, Any]], Plan]
 MOST_STEPS = 24
@@ -48,9 +46,8 @@ def solve_closed(
 
     Without convergence within the time limit the answer is a plan of status "limit" that has none.
     """
-    spec = parse_spec(document)
+    spec = parsed_at_once(document, overlays)
     loops = closed_loops(spec)
-    _check(spec, loops)
     ends_s = time.perf_counter() + spec.solver.time_limit
     rates = {i: first_rate(workload) for i, workload in loops.items()}
     tried: dict[int, list[tuple[float, float]]] = {i: [] for i in loops}  # rate, sessions found over those asked for
@@ -102,19 +99,3 @@ def _next_rate(tried: Sequence[tuple[float, float]]) -> float:
     few = max((before for before, found in tried if found < 1.0), default=0.0)
     many = min((before for before, found in tried if found >= 1.0), default=0.0)
     return (few * many) ** 0.5 if few > 0.0 and many > 0.0 else following
-
-
-def _check(spec: PlanSpec, loops: dict[int, Any]) -> None:
-    """Refuse what would leave the time of a call open."""
-    problems = [
-        Issue(f"workloads[{i}].demand.sessions", Message.of("solving.not_known_with", what=what).text())
-        for i, workload in loops.items()
-        for what, stated in (
-            (Message.of("solving.unknown_apis").text(), spec.apis is not None),
-            (Message.of("solving.unknown_quality").text(), workload.quality_floor is not None),
-            (Message.of("solving.unknown_throughput").text(), spec.objective.maximise is not None),
-        )
-        if stated
-    ]
-    if problems:
-        raise SpecError(problems)

@@ -23,16 +23,20 @@ from planner.candidates.cache import Grids
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.candidates.points import Candidates, OperatingPoint, Pool
 from planner.candidates.search import find_candidates
+from planner.errors import SpecError
 from planner.formulate.formulation import Formulation, formulate
 from planner.interpret.document import interpret
 from planner.interpret.marginal_values import MarginalValues
 from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts, WorkloadFacts
-from planner.resolve.resolver import resolve, resolve_document
+from planner.resolve.resolver import parsed, resolve, resolve_document
 from planner.solving.quality import settle
 from planner.spec.document import Edits, edited
+from planner.spec.load.closed_loop import at_rates, closed_loops, first_rate, loop_problems
+from planner.spec.load.length_pools import divided, pool_problems, pooled
 from planner.spec.model import PlanSpec
+from planner.spec.old_keys import in_written_keys
 from solvers.interface import Options
 from solvers.memory import resident_bytes
 from solvers.model.data import PlanData
@@ -63,6 +67,21 @@ PointsKey = tuple[str, str, frozenset[int], frozenset[tuple[str, str]]]  # workl
 def resolved(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> ResolvedSpec:
     """Resolve a document. Raises SpecError with all its problems at once."""
     return resolve_document(document, overlays)
+
+
+def parsed_at_once(document: Mapping[str, Any], overlays: Sequence[Path] = ()) -> PlanSpec:
+    """Parse a spec that may have pools by length or closed loops. Raises SpecError with all that these do not go with, beside every other problem."""
+    spec = parsed(document, overlays)
+    problems = [*pool_problems(spec), *loop_problems(spec)]
+    if not problems:
+        return spec
+    plain = divided(document, spec, {}) if pooled(spec) else document
+    try:
+        resolved(edited(plain, at_rates({i: first_rate(loop) for i, loop in closed_loops(spec).items()})), overlays)
+    except SpecError as error:
+        known = {problem.path for problem in problems}
+        problems += [one for one in in_written_keys(error.problems, spec.renamed) if one.path not in known]
+    raise SpecError(problems)
 
 
 def resolved_anew(

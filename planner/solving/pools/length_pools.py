@@ -21,9 +21,9 @@ from planner.solving.deadline import Deadline
 from planner.solving.pools.boundaries import Divisions, Tried, ranked
 from planner.solving.replicas import solver_of
 from planner.solving.standing import Progress
-from planner.solving.variants import resolved
+from planner.solving.variants import parsed_at_once, resolved
 from planner.spec.document import edited
-from planner.spec.load.length_pools import Cuts, check_pools, divided, part_name, parts_of, pooled
+from planner.spec.load.length_pools import Cuts, divided, part_name, parts_of, pooled
 from planner.spec.model import PlanSpec, parse_spec
 
 Solve = Callable[[dict[str, Any]], Plan]
@@ -49,8 +49,7 @@ def solve_pools(
 
     Each pool is a workload of the plan, and of the spec that the plan holds.
     """
-    spec = parse_spec(document)
-    check_pools(spec)
+    spec = parsed_at_once(document, overlays)
     pools = pooled(spec)
     fixed = {i: each.pools.boundaries for i, each in pools.items() if each.pools.boundaries is not None}
     searched = {i: each for i, each in pools.items() if each.pools.boundaries is None}

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from planner.errors import Issue
+from planner.messages import Message
 from planner.spec.document import Edits
 from planner.spec.model import PlanSpec
 
@@ -40,3 +42,17 @@ def at_rates(tasks_per_s: Mapping[int, float]) -> Edits:
         for i, rate in tasks_per_s.items()
         for edit in ((f"workloads[{i}].demand.sessions", None), (f"workloads[{i}].demand.tasks_per_s", rate))
     )
+
+
+def loop_problems(spec: PlanSpec) -> list[Issue]:
+    """List what would leave the time of a call of a closed loop open."""
+    return [
+        Issue(f"workloads[{i}].demand.sessions", Message.of("solving.not_known_with", what=what).text())
+        for i, workload in closed_loops(spec).items()
+        for what, stated in (
+            (Message.of("solving.unknown_apis").text(), spec.apis is not None),
+            (Message.of("solving.unknown_quality").text(), workload.quality_floor is not None),
+            (Message.of("solving.unknown_throughput").text(), spec.objective.maximise is not None),
+        )
+        if stated
+    ]

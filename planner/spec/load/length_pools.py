@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from planner.errors import Issue, SpecError
+from planner.errors import Issue
 from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.load.lengths import Lengths, PromptTokens, Requests
@@ -98,10 +98,10 @@ def pooled(spec: Any) -> dict[int, Any]:
     }
 
 
-def check_pools(spec: Any) -> None:
-    """Refuse what pools by length do not go with. Raises SpecError with all of it at once."""
+def pool_problems(spec: Any) -> list[Issue]:
+    """List what pools by length do not go with."""
     found = pooled(spec)
-    issues = [
+    return [
         Issue(f"workloads[{i}].pools", Message.of("spec.pools_not_beside", what=what).text())
         for i, workload in found.items()
         for what, stated in (
@@ -116,8 +116,6 @@ def check_pools(spec: Any) -> None:
         )
         if stated
     ]
-    if issues:
-        raise SpecError(issues)
 
 
 def part_name(name: str, above: int, most: int | None) -> str:

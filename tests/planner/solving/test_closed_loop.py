@@ -196,3 +196,18 @@ def call_s(rated: dict[str, Any], point: dict[str, Any]) -> float:
         workload, option.system, option.scaleout, layout, float(pool["batch"]), choice, problem.constants.serving
     )
     return float(latency_s(found, "e2e", "mean"))
+
+
+@pytest.mark.parametrize("ask", [planner.solve, check_document])
+def test_names_shape_and_what_loops_do_not_go_with_are_told_in_one_round(ask):
+    wrong = edited(SPEC, (("workloads[0].architecture", "Llama-9"), ("sites[0].region", "us-texaz")))
+    names = ["sites[0].region", "workloads[0].architecture"]
+
+    def told(document: dict[str, Any]) -> list[str]:
+        with pytest.raises(SpecError) as refused:
+            ask(document)
+        return sorted(problem.path for problem in refused.value.problems)
+
+    assert told(wrong) == names
+    assert told({**wrong, "colour": 1}) == ["colour", *names]
+    assert told({**wrong, "objective": {"maximise": "throughput"}}) == [*names, f"{DEMAND}.sessions"]

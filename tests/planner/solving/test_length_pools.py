@@ -230,3 +230,20 @@ def test_the_check_computes_the_same_pools(document):
 )
 def test_the_check_finds_a_changed_number(document, place, value):
     assert found_in(edited(stated(document), ((place, value),)))
+
+
+@pytest.mark.parametrize("ask", [solve_document, check_document])
+def test_names_shape_and_what_pools_do_not_go_with_are_told_in_one_round(ask):
+    names = ["sites[0].region", "workloads[0].architecture"]
+    wrong = edited(
+        asking("by length", input=2000, output=200, input_cv=1.0), tuple((path, "Llama-9") for path in names)
+    )
+
+    def told(document):
+        with pytest.raises(SpecError) as refused:
+            ask(document)
+        return sorted({problem.path for problem in refused.value.problems})
+
+    assert told(wrong) == names
+    assert told({**wrong, "colour": 1}) == ["colour", *names]
+    assert told({**wrong, "objective": {"maximise": "throughput"}}) == [*names, "workloads[0].pools"]
