@@ -74,6 +74,7 @@ def add_sweep(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 
 def _sweep(arguments: argparse.Namespace) -> int:
+    from planner.cli.progress.bar import following
     from planner.cli.studies import print_study
     from planner.files import write_file
     from planner.studies.batch_lines import Settings
@@ -84,11 +85,12 @@ def _sweep(arguments: argparse.Namespace) -> int:
     if arguments.resume and not arguments.rows:
         print(Message.of("sweep.resume_without_file").text(), file=sys.stderr)
         return USAGE
-    document = spec_document(arguments)
+    document, say = spec_document(arguments), progress_printer(arguments) or (lambda line: None)
     varied = read_varied(arguments.vary, document)
     found = run(
         document, varied, _points(arguments, varied, document), settings=Settings(overlays=tuple(overlay_folders(arguments))), engine=_engine(arguments),
-        rows_file=Path(arguments.rows) if arguments.rows else None, resume=arguments.resume, progress=progress_printer(arguments),
+        rows_file=Path(arguments.rows) if arguments.rows else None, resume=arguments.resume,
+        following=lambda count: following(count, say, bar=not arguments.quiet and _is_seen(to_file=True)),  # rows are printed at the end
     )  # fmt: skip
     if arguments.chart:
         write_file(arguments.chart, sweep_chart(found, varied))

@@ -92,14 +92,14 @@ def _asked_once(lines: Sequence[Line], settings: Settings) -> list[Line]:
     """Refuse ids that stand twice, and complete the digests by all else that answers depend on."""
     first: dict[Key, Line] = {}
     hashes: dict[tuple[Path, ...], dict[str, str]] = {}
-    common = _digest([settings.assignments, dict(settings.solver), _digest_of_overlays(settings.overlays)])
+    common = hash_of([settings.assignments, dict(settings.solver), digest_of_overlays(settings.overlays)])
     complete = []
     for line in lines:
         taken = first.setdefault(line.key, line)
         if taken is not line:
             line = replace(line, document={}, status=DUPLICATE, error=_taken(line, taken))
         files = digest_of_files(line.document, (*settings.hourly, *line.folders), hashes.setdefault(line.folders, {}))
-        complete.append(replace(line, digest=_digest([line.digest, common, files])))
+        complete.append(replace(line, digest=hash_of([line.digest, common, files])))
     return complete
 
 
@@ -119,14 +119,15 @@ def _read_line(number: int, unnamed: str | int, text: bytes) -> Line:
     except SpecError as error:
         digest = hashlib.sha256(text.strip()).hexdigest()
         return Line(number, unnamed, status=INVALID_LINE, error=str(error), digest=digest)
-    return Line(number, unnamed if name is None else name, document, named=name is not None, digest=_digest(document))
+    return Line(number, unnamed if name is None else name, document, named=name is not None, digest=hash_of(document))
 
 
-def _digest(value: Any) -> str:
+def hash_of(value: Any) -> str:
+    """Hash a value of JSON, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _digest_of_overlays(overlays: Sequence[Path]) -> str:
+def digest_of_overlays(overlays: Sequence[Path]) -> str:
     """Hash the names and contents of the overlays' files; one that cannot be read is an error of each line."""
     whole = hashlib.sha256()
     for overlay in overlays:

@@ -11,15 +11,16 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from planner.errors import Issue, SpecError
+from planner.files import write_file
 from planner.messages import Message
 from planner.plan import Plan
-from planner.solving.standing import Progress
 from planner.spec.document import edited
-from planner.studies.batch import answers
-from planner.studies.batch_lines import INVALID_LINE, Line, Settings
+from planner.studies.batch import Follow, answers
+from planner.studies.batch_lines import INVALID_LINE, Line, Settings, digest_of_overlays, hash_of
 from planner.studies.batch_output import Output
 from planner.studies.engines import Engine
 from planner.studies.sweeps.grid import FIGURES, figures_of, without_figures
@@ -28,17 +29,18 @@ from planner.tables import as_csv
 
 Row = dict[str, Any]
 KIND = "kind"  # column: which systems the plan obtains, how and where, whatever their number
+DIGEST = ".digest"  # end of the name of the file beside the rows
 
 
 def answered(
     document: Mapping[str, Any], points: Sequence[Point], *, engine: Engine, settings: Settings, keep: Callable[[Row], None] | None = None,
-    progress: Progress | None = None,
+    follow: Follow | None = None,
 ) -> list[Row]:  # fmt: skip
-    """Solve the spec at each point on an engine: the rows in the order of the points; `keep` gets each as soon as it is known.
+    """Solve the spec at each point on an engine: the rows in the order of the points; `keep` gets each as soon as it is known, then `follow` its answer.
 
     Raises SpecError where every point is invalid, with the problems of the first.
     """
-    lines = [Line(number, number, edited(document, tuple(point.items()))) for number, point in enumerate(points)]
+    lines = [Line(number, named(point), edited(document, tuple(point.items()))) for number, point in enumerate(points)]
     found: dict[int, Row] = {}
     with closing(answers(lines, engine, settings)) as finished:
         for done, answer in enumerate(finished, start=1):
@@ -46,14 +48,23 @@ def answered(
             found[answer.line.number] = row
             if keep:
                 keep(row)
-            if progress:
-                progress(Message.of("library.swept", number=done, count=len(points), status=row["status"]).text())
+            if follow:
+                follow(done, answer)
     rows = [found[number] for number in range(len(points))]
     if rows and all(row["status"] == INVALID_LINE for row in rows):
         raise SpecError(
             [Issue("--vary", Message.of("sweep.all_invalid", error=rows[0]["error"].partition("\n")[0]).text())]
         )
     return rows
+
+
+def named(point: Point) -> str:
+    """Name a combination by its values.
+
+    >>> named({"sites[0].power": "3 MW", "solver.gap": 0.01})
+    'sites[0].power=3 MW, solver.gap=0.01'
+    """
+    return ", ".join(f"{path}={value}" for path, value in point.items())
 
 
 def _row(record: Mapping[str, Any]) -> Row:
@@ -71,14 +82,41 @@ def kind_of(plan: Plan) -> str:
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
-def begun(output: Output, points: Sequence[Point], resume: bool) -> dict[int, Row]:
-    """Write the heads and the rows that stand, and return these by the position of their point. Raises SpecError, OSError."""
+def begun(output: Output, points: Sequence[Point], resume: bool, digest: str) -> dict[int, Row]:
+    """Write the heads and the rows that stand, and return these by the position of their point. Raises SpecError, OSError.
+
+    `digest`: of all that the rows depend on beside their values (`digest_of`). It stands beside the file from before the first row on, and
+    rows beside another one are refused.
+    """
+    before = output.read() if resume else b""
+    known = kept(before, points, str(output.path)) if resume else {}
+    if before.count(b"\n") > 1 and digest_beside(output.path) != digest:
+        raise SpecError([Issue(str(output.path), Message.of("sweep.another_spec").text())])
+    if not output.passing:
+        write_file(_beside(output.path), digest + "\n")
     if not resume:
         output.write(_heads(points))
         return {}
-    known = kept(output.read(), points, str(output.path))
     output.replace(_heads(points) + "".join(as_line(row) for row in known.values()))
     return known
+
+
+def digest_of(document: Mapping[str, Any], points: Sequence[Point], settings: Settings) -> str:
+    """Hash all that a row depends on beside its values: the spec without them, and the overlays."""
+    rest = edited(document, tuple((path, 0) for path in points[0]))
+    return hash_of([rest, digest_of_overlays(settings.overlays)])
+
+
+def digest_beside(path: Path) -> str:
+    """Read the digest beside a file of rows; empty where there is none."""
+    try:
+        return _beside(path).read_text().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}{DIGEST}")
 
 
 def kept(data: bytes, points: Sequence[Point], name: str) -> dict[int, Row]:

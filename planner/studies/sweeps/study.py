@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ from typing import Any
 from planner.messages import commas, say
 from planner.pipeline import solve_document
 from planner.plan import Plan
-from planner.solving.standing import Progress
 from planner.spec.document import at, edited
+from planner.studies.batch import Follow
 from planner.studies.batch_lines import Settings
 from planner.studies.batch_output import open_output
 from planner.studies.engines import Engine
 from planner.studies.engines.local import LocalEngine
-from planner.studies.sweeps.rows import answered, as_line, as_table, begun, kind_of
+from planner.studies.sweeps.rows import answered, as_line, as_table, begun, digest_of, kind_of
 from planner.studies.sweeps.summary import Effect, Threshold, effects, thresholds
 from planner.studies.sweeps.varied import Point, Varied
 
@@ -101,21 +101,22 @@ class Sweep:
 
 def run(
     document: Mapping[str, Any], varied: Sequence[Varied], points: Sequence[Point], *, settings: Settings, engine: Engine = HERE,
-    rows_file: Path | None = None, resume: bool = False, progress: Progress | None = None,
+    rows_file: Path | None = None, resume: bool = False, following: Callable[[int], AbstractContextManager[Follow]] | None = None,
 ) -> Sweep:  # fmt: skip
     """Answer the points and sum them up. With `rows_file` each row is on the disk before the next is told, and `resume` keeps an earlier run's.
 
-    The file belongs to this process until all rows are known, and then stands in the order of the points. Raises SpecError where every
-    point is invalid or the file holds another table; FileExistsError for a file that exists, without `resume`; BlockingIOError for one
+    `following`: makes what follows so many answers, such as a bar. The file belongs to this process until all rows are known, and then stands in the order of the points. Raises SpecError where every
+    point is invalid or the file holds another table or rows of another spec; FileExistsError for a file that exists, without `resume`; BlockingIOError for one
     that another process writes; OSError.
     """
     with open_output(rows_file, resume) if rows_file else nullcontext() as output:
-        known = begun(output, points, resume) if output else {}
+        known = begun(output, points, resume, digest_of(document, points, settings)) if output else {}
         left = [number for number in range(len(points)) if number not in known]
-        found = answered(
-            document, [points[n] for n in left], engine=engine, settings=settings, progress=progress,
-            keep=(lambda row: output.write(as_line(row))) if output else None,
-        )  # fmt: skip
+        with following(len(left)) if following else nullcontext() as follow:
+            found = answered(
+                document, [points[n] for n in left], engine=engine, settings=settings, follow=follow,
+                keep=(lambda row: output.write(as_line(row))) if output else None,
+            )  # fmt: skip
         known |= dict(zip(left, found, strict=True))
         rows = [known[number] for number in range(len(points))]
         if output:

@@ -5,10 +5,12 @@ import io
 import json
 import math
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ import planner
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.exit_codes import INVALID, OK, USAGE
+from planner.spec.document import edited
 from planner.studies.batch_lines import Settings
 from planner.studies.batch_output import open_output
 from planner.studies.sweeps.rows import as_line, as_table, columns_of, kept
@@ -127,6 +130,47 @@ def test_rows_that_exist_are_refused_without_resume_and_while_another_process_wr
     with open_output(rows, resume=True):
         assert main([*asked, "--resume"]) == USAGE and "being written by another run" in capsys.readouterr().err
     assert main([*asked, "--resume"]) == OK and rows.read_bytes() == before
+
+
+def test_rows_of_a_spec_that_changed_are_refused_and_left_as_they_are(tiny, tmp_path):
+    """A key beside the varied ones, an overlay, a lost digest: refused; another value at the varied path itself changes no row."""
+    varied, file = [Varied(PRICE, ("300000 USD", "400000 USD"))], tmp_path / "rows.csv"
+    points = grid(varied)
+
+    def again(document, overlays=()):
+        return run(document, varied, points, settings=Settings(overlays=overlays), rows_file=file, resume=True)
+
+    run(tiny(), varied, points, settings=Settings(), rows_file=file)
+    text = file.read_text()
+    overlay = tmp_path / "overlay.json"
+    overlay.write_text('{"regions": []}')
+    for changed, overlays in ((edited(tiny(), ((RATE, 31),)), ()), (tiny(), (overlay,))):
+        with pytest.raises(SpecError, match=r"rows.csv: holds rows of another spec"):
+            again(changed, overlays)
+    assert again(edited(tiny(), ((PRICE, "1 USD"),))).rows == again(tiny()).rows
+    (tmp_path / "rows.csv.digest").unlink()
+    with pytest.raises(SpecError, match=r"rows.csv: holds rows of another spec"):
+        again(tiny())
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_sweep_on_a_terminal_gets_a_bar_unless_quiet_is_asked(quiet, tiny, tmp_path):
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps(tiny()))
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "planner.cli", "sweep", str(spec), "--vary", f"{PRICE}=nothing,310000 USD"]
+    command += ["-q"] if quiet else []
+    process = subprocess.Popen(command, cwd=ROOT, stdout=theirs, stderr=theirs, env=os.environ | {"TERM": "xterm"})
+    os.close(theirs)
+    told = b""
+    with suppress(OSError):  # how a terminal says that its other side is closed
+        while part := os.read(ours, 4096):
+            told += part
+    os.close(ours)
+    shown = told.decode()
+    assert process.wait(60) == OK and "2 combinations, 1 with a plan" in shown
+    assert ("1 without a plan" in shown and f"{PRICE}=nothing: invalid" in shown) is not quiet
 
 
 def test_rows_pass_into_a_pipe_once(tiny, tmp_path):
