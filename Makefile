@@ -88,9 +88,11 @@ audit: $(VENV)/.installed
 		$(if $(filter allowed,$(SKIP)),true,exit 77); \
 	fi
 
-# The fuzzers for as long as they need for 50,000 specs, 10,000 other inputs and 1,000 solves; a short run of each is part of `make test`.
+# The fuzzers for as long as they need for 100,000 specs, 15,000 other inputs, 2,000 solves and 5,000 tampered plans; a short run of each is
+# part of `make test`. `make fuzz FUZZ="--count 500 --seed 7 links uploads"` for some, from another seed.
+FUZZ ?=
 fuzz: $(VENV)/.installed-test
-	$(BIN)/python -m tests.fuzz.run
+	$(BIN)/python -m tests.fuzz.run $(FUZZ)
 
 # The same with the lines that no test reaches; apart, for before Python 3.12 counting lines takes most of the tests' time again.
 coverage: $(VENV)/.installed-test

@@ -51,7 +51,8 @@ class Wrong(str):
     code: str
     arguments: Mapping[str, str]
 
-    def __new__(cls, code: str, **arguments: str) -> Wrong:
+    def __new__(cls, code: str, **given: object) -> Wrong:
+        arguments = {name: value if isinstance(value, str) else str(value) for name, value in given.items()}
         wrong = super().__new__(cls, texts("en")[code].format(**arguments))
         wrong.code, wrong.arguments = code, arguments
         return wrong

@@ -140,14 +140,22 @@ def _override(
             part: _with_unit(entry[part], unit) for part in ("value", "low", "high") if entry.get(part) is not None
         }
         overrides[f"{kind}/{known}/{key}"] = {**found, "note": _note(entry, file, titles)}
-    for key, text in (record.get("text") or {}).items():
+    texts = record.get("text") or {}
+    if not isinstance(texts, Mapping):
+        expected = Message.of("spec.expected_object_got", given=json.dumps(texts)[:60]).text()
+        return [*problems, Issue(f"{file}: {kind}/{name}/text", expected)]
+    for key, text in texts.items():
         overrides[f"{kind}/{known}/{key}"] = {"value": text, "note": str(say("own.figure", file=file))}
     return problems
 
 
 def _with_unit(value: Any, unit: str) -> Any:
-    """Write a number with its unit as one text, the unit as texts have it."""
-    return value if isinstance(value, str) or unit == "1" else f"{value:.12g} {unit.replace('byte', 'B')}"
+    """Write a number, or each of several, with its unit as one text, the unit as texts have it; anything else stays, to be refused with the spec."""
+    if isinstance(value, list):
+        return [_with_unit(each, unit) for each in value]
+    if unit == "1" or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    return f"{value:.12g} {unit.replace('byte', 'B')}"
 
 
 def own_overlay(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
     """Copy the document with other values; missing blocks on the way are added."""
     result = copy.deepcopy(dict(document))
     for path, value in edits:
-        parts = as_written(result, path_parts(path))
+        parts = parts_in(result, path)
         place: Any = result
         for part in parts[:-1]:
             if isinstance(place, dict) and place.get(part) is None:
@@ -139,7 +139,7 @@ def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
 def at(document: Mapping[str, Any], path: str) -> Any:
     """Return the value at a path of the spec; None where there is none."""
     place: Any = document
-    for part in as_written(document, path_parts(path)):
+    for part in parts_in(document, path):
         if isinstance(place, Mapping):
             place = place.get(part)
         elif isinstance(place, list) and isinstance(part, int) and part < len(place):
@@ -157,10 +157,27 @@ def path_parts(path: str) -> list[str | int]:
     ]
 
 
+def parts_in(document: Mapping[str, Any], path: str) -> list[str | int]:
+    """Split a path for a document, in the keys that it has: a number is a position in a list, and a key elsewhere.
+
+    >>> parts_in({"sites": [{"steps": {"2027": 1}}]}, "sites[0].steps.2027")
+    ['sites', 0, 'steps', '2027']
+    """
+    parts: list[str | int] = []
+    place: Any = document
+    for part in as_written(document, path_parts(path)):
+        parts.append(part if isinstance(place, list) else str(part))
+        try:
+            place = place[parts[-1]]
+        except (IndexError, KeyError, TypeError):
+            place = None
+    return parts
+
+
 def assign(document: dict[str, Any], assignment: str) -> None:
     """Write an assignment such as `workloads[0].slo.ttft.p95=400 ms` into the document; the value is JSON if it parses, else text."""
     path, equals, text = assignment.partition("=")
-    parts = as_written(document, path_parts(path))
+    parts = parts_in(document, path)
     if not equals or not path:
         raise SpecError([Issue("--set", Message.of("spec.assignment_expected", given=assignment).text())])
     try:

@@ -1,4 +1,4 @@
-"""Fuzz for long: `python -m tests.fuzz.run [--seed N] [--seconds S] [TARGET ...]`; ends with 1 if a seed failed.
+"""Fuzz for long: `python -m tests.fuzz.run [--seed N] [--count N] [--seconds S] [TARGET ...]`; ends with 1 if a seed failed.
 
 A seed that fails belongs into `SEEDS` of `tests/fuzz/test_fuzz.py`, with the fix.
 """
@@ -7,21 +7,35 @@ from __future__ import annotations
 
 import argparse
 import resource
+import signal
 import sys
 import time
+from types import FrameType
 
 from tests.fuzz.targets import TARGETS, errors_of
 
 COUNTS = {
-    "specs": 50_000,
+    "specs": 100_000,
     "cases": 2_000,
     "overlays": 2_000,
     "series": 2_000,
     "plans": 2_000,
     "options": 2_000,
-    "solves": 1_000,
+    "solves": 2_000,
+    "tampered": 5_000,
+    "links": 2_500,
+    "uploads": 2_500,
 }
 SLOW_S = 3.0 + 20.0  # processor time: the limit of a solve, and what may come on top
+HUNG_S = 120.0  # processor time after which a seed is given up
+
+
+class Hung(BaseException):
+    """A seed took `HUNG_S`; nothing that handles errors catches it."""
+
+
+def _give_up(number: int, frame: FrameType | None) -> None:
+    raise Hung
 
 
 def main() -> int:
@@ -29,15 +43,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="*", default=list(TARGETS), metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, help="seeds of each target")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="most time for each target")
     arguments = parser.parse_args()
     failures = 0
+    signal.signal(signal.SIGPROF, _give_up)
     for name in arguments.targets:
         began, done, slowest = time.monotonic(), 0, 0.0
-        while done < COUNTS[name] and time.monotonic() - began < arguments.seconds:
+        count = COUNTS[name] if arguments.count is None else arguments.count
+        while done < count and time.monotonic() - began < arguments.seconds:
             start, seed = time.process_time(), arguments.seed + done
             done += 1
-            wrong = errors_of(name, seed)
+            signal.setitimer(signal.ITIMER_PROF, HUNG_S)
+            try:
+                wrong = errors_of(name, seed)
+            except Hung:
+                wrong = f"still at work after {HUNG_S:.0f} s"
+            signal.setitimer(signal.ITIMER_PROF, 0)
             seconds = time.process_time() - start
             slowest = max(slowest, seconds)
             if wrong is None and seconds > SLOW_S:

@@ -30,8 +30,10 @@ from planner.spec.series import read_series
 from planner.studies.compare import compare
 from planner.studies.roi import planned_fleet, returns
 from planner.studies.side_by_side import side_by_side
+from tests.fuzz import dashboard
 from tests.fuzz.mutations import ODD, as_json, bytes_mutated, mutated
 from tests.planner.spec import test_malformed
+from tests.planner.verify import tampering
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ROOT / "tests" / "golden" / "small_spec.json"
@@ -173,6 +175,29 @@ def _plan_validator() -> Draft202012Validator:
     return Draft202012Validator(plan_schema())
 
 
+@cache
+def tampered_plan(name: str) -> Any:
+    """Solve a spec of those whose plans are tampered with, once."""
+    return json.loads(planner.solve(tampering.SPECS[name]()).to_json())
+
+
+def check_tampered(rng: random.Random) -> None:
+    """Change one value of a plan: `verify` must notice, or list the place as unchecked."""
+    name = rng.choice(sorted(tampering.SPECS))
+    missed = tampering.unnoticed(tampered_plan(name), 1, rng.randrange(2**32))
+    assert not missed, f"{name}: {missed[0]}"
+
+
+def check_link(rng: random.Random) -> None:
+    """Open an address of the dashboard."""
+    dashboard.check_link(rng, small_plan())
+
+
+def check_upload(rng: random.Random) -> None:
+    """Take files that were uploaded to the dashboard."""
+    dashboard.check_upload(rng, small_plan())
+
+
 TARGETS: dict[str, Callable[[random.Random], None]] = {
     "specs": check_spec,
     "cases": check_case,
@@ -181,6 +206,9 @@ TARGETS: dict[str, Callable[[random.Random], None]] = {
     "plans": check_plan,
     "options": check_options,
     "solves": solve_spec,
+    "tampered": check_tampered,
+    "links": check_link,
+    "uploads": check_upload,
 }
 
 

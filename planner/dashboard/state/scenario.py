@@ -13,7 +13,7 @@ from planner.dashboard import sources
 from planner.dashboard.state.digest import digest
 from planner.errors import Issue, SpecError
 from planner.messages import Message
-from planner.spec.document import at, changed, edited, path_parts
+from planner.spec.document import at, changed, edited, parts_in, path_parts
 
 UPLOAD = "upload"
 LONGEST_ADDRESS = 1500  # characters of edits; a longer scenario travels as a file, or by its id
@@ -157,7 +157,7 @@ def not_kept() -> Issue:
 def _without(document: dict[str, Any], path: str) -> dict[str, Any]:
     """Copy a document without the value at a path."""
     result = copy.deepcopy(document)
-    *blocks, last = path_parts(path)
+    *blocks, last = parts_in(document, path)
     place: Any = result
     for part in blocks:
         place = place.get(part, {}) if isinstance(place, dict) else place[part]

@@ -14,6 +14,7 @@ import secrets
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -84,7 +85,7 @@ def load(name: str) -> dict[str, Any] | None:
     path = folder() / f"{name}{_ENDING}"
     try:
         work: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
-    except (OSError, ValueError, EOFError):
+    except (OSError, ValueError, EOFError, zlib.error):
         return None
     with suppress(OSError):
         os.utime(path)

@@ -123,3 +123,19 @@ def test_a_calibration_of_own_runs_moves_the_constants_of_a_scenario_as_an_overl
     assert all(path.startswith(("constants/training_seen/kind ", "constants/training_seen/network ")) for path in idle)
     table = cataloguing.change_table({"changes": changes}, Words())
     assert len(table) == len(changes) and table[0]["Change"] == changes[0]["after"] / changes[0]["before"] - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "record"),
+    [
+        ("chips", {"name": "H100 SXM5 80GB", "figures": {"hbm_bytes": {"value": "1 GB", "note": "n", "kind": [1]}}}),
+        ("defaults", {"name": "pue", "figures": {"value": {"value": [1, 2], "unit": "W", "note": "n"}}}),
+        ("defaults", {"name": "pue", "figures": {"value": {"value": {"a": 1}, "unit": "W", "note": "n"}}}),
+        ("defaults", {"name": "pue", "text": "words"}),
+        ("defaults", {"name": "pue", "text": ["words"]}),
+    ],
+)
+def test_values_of_the_wrong_type_are_told(kind, record):
+    with pytest.raises(SpecError):
+        edits = own_figures.overlay_edits(TINY, [("a.json", packed({kind: [record]}))])
+        own_figures.taken(Scenario.of_upload(TINY), edits)

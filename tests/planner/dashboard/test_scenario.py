@@ -306,3 +306,22 @@ def test_what_only_looks_like_a_work_of_version_1_is_none():
     store.folder().mkdir(parents=True, exist_ok=True)
     (store.folder() / f"{name}.json.gz").write_bytes(gzip.compress(b'{"version": 1, "scenario": 3}'))
     assert store.load(name) is None
+
+
+def test_a_damaged_file_is_no_work():
+    """Each byte of a work, damaged in turn: the address then leads to nothing, or to the work where nothing is read of that byte."""
+    name = store.new_id()
+    assert store.save(name, {"root": Scenario(sources.MAIN).to_json(), "edits": {}, "saved": [], "plans": []})
+    file = store.folder() / f"{name}.json.gz"
+    whole, work = file.read_bytes(), store.load(name)
+    for place in range(len(whole)):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        assert store.load(name) in (None, work)
+        file.write_bytes(whole[:place])
+        assert store.load(name) is None
+
+
+def test_a_number_is_a_key_of_an_object_and_a_position_of_a_list():
+    scenario = opened({"base": [sources.MAIN], "set": ["0[2].how=spot", "sites[0].name=x"]}).scenario
+    document = scenario.document()
+    assert document["0"] == {"2": {"how": "spot"}} and document["sites"][0]["name"] == "x"
