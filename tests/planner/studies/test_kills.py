@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,14 @@ def held(path: Path, read: Callable[[bytes], Rows]) -> Rows:
     return read(path.read_bytes()) if path.exists() else {}
 
 
+def _at_once() -> bool:
+    return True
+
+
+def _has(path: Path, read: Callable[[bytes], Rows], least: int) -> bool:
+    return len(held(path, read)) >= least
+
+
 def killed(command: list[str], ready: Callable[[], bool], wait_s: float, whole_group: bool) -> bool:
     """Start a command, and kill it so long after it is ready, alone or with its workers; False where it ended before."""
     process = subprocess.Popen(
@@ -119,14 +128,13 @@ def test_killed_at_many_moments_nothing_is_lost_or_doubled(kind, jobs, tmp_path)
     for number in range(3 * TIMES):
         if kills == TIMES:
             break
-        size = len(before)
+        ready: Callable[[], bool]
         if number % 2:
-            kills += killed(command, lambda: True, draw.uniform(0.3, 3.0), whole_group=draw.random() < 0.5)
+            ready, wait_s = _at_once, draw.uniform(0.3, 3.0)
         else:
-            more = draw.choice((1, 1, 2))
-            kills += killed(
-                command, lambda: len(held(output, read)) >= min(size + more, SPECS - 1), draw.uniform(0, 0.1), draw.random() < 0.5
-            )  # fmt: skip
+            least = min(len(before) + draw.choice((1, 1, 2)), SPECS - 1)
+            ready, wait_s = partial(_has, output, read, least), draw.uniform(0, 0.1)
+        kills += killed(command, ready, wait_s, whole_group=draw.random() < 0.5)
         after = held(output, read)
         assert before.items() <= after.items(), "an answer was lost or changed"
         before = after
