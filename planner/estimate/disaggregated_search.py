@@ -63,7 +63,7 @@ def _search_two_pools(facts: CaseFacts, load: Load, choice: EngineChoice) -> Sea
     ]
     if not all(len(side) for side in sides):
         return SearchResult(None)
-    bounds = _Bounds.of(facts, sides, choice)
+    bounds = PoolBounds.of(facts, sides, choice)
     if stated[0].layout is None:
         kept = bounds.efficient(facts, choice, sides[0])
         sides[0], bounds = sides[0].take(kept), bounds.take(kept)
@@ -143,7 +143,7 @@ def _best_first(bound: Floats, search: Callable[[Ints], BatchChoice]) -> tuple[i
 
 
 @dataclass(frozen=True, slots=True)
-class _Bounds:
+class PoolBounds:
     """What workers do at most: prompts of a prefill worker [p], and requests of a decode worker beside many others that keep TPOT.
 
     Used to leave out splits of the chips that cannot be better than one already found.
@@ -155,9 +155,11 @@ class _Bounds:
     answers_per_s: Floats  # [d, batch] that fit, no fewer at larger batches
     in_time_per_s: Floats  # [d] that keep the limit on TPOT too
     later_s: Floats  # [d, batch] mean time of all later tokens
+    batches: Floats  # [d, batch]
+    rate_per_s: Floats  # [d, batch] requests per second of a decode worker, whether they fit or not
 
     @classmethod
-    def of(cls, facts: CaseFacts, sides: Sequence[ServingLayouts], choice: EngineChoice) -> _Bounds:
+    def of(cls, facts: CaseFacts, sides: Sequence[ServingLayouts], choice: EngineChoice) -> PoolBounds:
         """Evaluate both sides beside workers without number."""
         constants, scaleouts = facts.constants.serving, (facts.scaleout,) * 2
         batches = np.concatenate([np.tile(FRACTIONS, (len(sides[1]), 1)), batch_grid(np.asarray(sides[1].dp))], axis=1)
@@ -194,9 +196,11 @@ class _Bounds:
             answers_per_s=reached(fits),
             in_time_per_s=reached(fits & within_slo(many, tpot))[:, -1],
             later_s=np.broadcast_to(many.steps * many.step_s, batches.shape),
+            batches=batches,
+            rate_per_s=rate,
         )
 
-    def take(self, kept: Ints) -> _Bounds:
+    def take(self, kept: Ints) -> PoolBounds:
         """Keep some prefill layouts."""
         return replace(self, prompts_per_s=self.prompts_per_s[kept], first_token_s=self.first_token_s[kept])
 

@@ -19,6 +19,7 @@ from planner.errors import SpecError
 from planner.estimate.aggregated_search import replicas
 from planner.estimate.case import CaseFacts
 from planner.estimate.power import capped_pool
+from planner.estimate.profile.pooled import Columns, layout_words, on_front, pooled_columns
 from planner.estimate.profile.roofline import operator_rows, roof
 from planner.estimate.serving import answer_serving
 from planner.estimate.serving_configuration import (
@@ -79,6 +80,8 @@ def serving_profile(facts: CaseFacts, away_s: float = 0.0) -> Document:
     except SpecError as error:  # the layout or the pools that the case states do not fit
         answer = "; ".join(problem.message for problem in error.problems)
     found = answer if isinstance(answer, dict) else None
+    at = None if found is None else _at_work(facts, found, percentile)
+    pooled = pooled_columns(facts, choice, percentile, away_s)
     rates = rates_of(facts.serving, facts.system, choice.precision, facts.scaleout)
     batch = 1.0 if found is None else max(found["batch"], 1.0)
     context = float(lengths_of(facts.serving).running_context_tokens)
@@ -91,8 +94,8 @@ def serving_profile(facts: CaseFacts, away_s: float = 0.0) -> Document:
         "percentile": percentile,
         "limit_s": _limit(facts, percentile),
         "reason": "" if found else answer,
-        "at": None if found is None else _at_work(facts, found, percentile),
-        "points": point_columns(points),
+        "at": at,
+        "points": with_front(point_columns(points), pooled, at),
         "interval": _bands(facts, choice),
         "operators": operator_rows("prefill", prefill_work(facts.architecture, prompt, kinds), rates)
         + operator_rows("decode", decode_work(facts.architecture, batch, context, kinds), rates),
@@ -160,8 +163,8 @@ def _widths(facts: CaseFacts) -> list[int]:
     return [1 << i for i in range((2 * min(domain_of(facts.system), WIDEST)).bit_length())]
 
 
-def point_columns(points: Points) -> dict[str, list[Any]]:
-    """Write the points that fit as columns: tokens per second of a user and of a chip, which meet all limits, and which are on the front."""
+def point_columns(points: Points) -> Columns:
+    """Write the points of one pool that fit as columns: tokens per second of a user and of a chip, and which meet all limits."""
     runs = points.searched[:, None] & points.fits & np.isfinite(points.tpot_s) & (points.tpot_s > 0)
     row, column = np.nonzero(runs)
     user, chip = 1.0 / points.tpot_s[runs], points.tokens_per_s_per_chip[runs]
@@ -170,28 +173,16 @@ def point_columns(points: Points) -> dict[str, list[Any]]:
         "user": user.tolist(),
         "chip": chip.tolist(),
         "meets": points.meets[runs].tolist(),
-        "front": on_front(user, chip).tolist(),
         "layout": [names[i] for i in row],
         "batch": points.batches[row, column].tolist(),
     }
 
 
-def on_front(x: Floats, y: Floats) -> Bools:
-    """Tell which points no other beats in both coordinates, the larger the better.
-
-    >>> on_front(np.array([1.0, 2.0, 3.0, 2.0]), np.array([3.0, 2.0, 1.0, 1.0])).tolist()
-    [True, True, True, False]
-    """
-    order = np.lexsort((-y, -x))
-    best = np.maximum.accumulate(np.concatenate([[-np.inf], y[order]]))[:-1]
-    found = np.zeros(len(x), bool)
-    found[order] = y[order] > best
-    return found
-
-
-def layout_words(layout: Mapping[str, int]) -> str:
-    """Write the sizes of a layout that are not 1."""
-    return " ".join(f"{name}{size}" for name, size in layout.items() if size != 1) or "tp1"
+def with_front(one: Columns, two: Columns, at: Mapping[str, Any] | None) -> Columns:
+    """Join the points of one pool, those of two, and the point `at` work, and tell which of all are on the front."""
+    here = {} if at is None else {**at, "meets": at["meets_slo"]}
+    every = {name: [*one[name], *two[name], *([here[name]] if here else [])] for name in one}
+    return {**every, "front": on_front(np.array(every["user"]), np.array(every["chip"])).tolist()}
 
 
 def _bands(facts: CaseFacts, choice: EngineChoice) -> dict[str, Any]:
@@ -213,6 +204,7 @@ def _at_work(facts: CaseFacts, answer: Mapping[str, Any], percentile: str) -> Do
         "chip": answer["tokens_per_s_per_chip"],
         "chip_80": [rate / chips for rate in rates],
         "layout": " + ".join(layout_words(pool["layout"]) for pool in answer["pools"]),
+        "layouts": [{name: pool["layout"][name] for name in ("tp", "pp")} for pool in answer["pools"]],
         "mode": answer["mode"],
         "chips": chips,
         **{

@@ -82,8 +82,7 @@ def _at_work(facts: CaseFacts, setup: TrainingSetup, found: LayoutSearch) -> Doc
     seconds = float(step.step_s[0]) / speed
     return {
         "layout": layout_text(found.layouts.row(0)),
-        "tp": int(found.layouts.tp[0]),
-        "pp": int(found.layouts.pp[0]),
+        "layouts": [{"tp": int(found.layouts.tp[0]), "pp": int(found.layouts.pp[0])}],
         "step_s": seconds,
         "step_80": interval_of(setup, float(found.layouts.chips[0])).around(seconds),
         "tokens_per_s": float(step.tokens_per_s[0]) * speed,

@@ -169,5 +169,21 @@ def layouts_chart(profile: Mapping[str, Any], t: Words) -> alt.LayerChart | None
             color=alt.condition(f"datum.time > {middle}", alt.value("white"), alt.value("black")),
         ),
     ]  # fmt: skip
+    if used := _in_use(profile, rows, t):
+        layers.append(
+            alt.Chart(alt.InlineData(values=used), description=words)
+            .mark_rect(filled=False, stroke=RED, strokeWidth=3)
+            .encode(x=x, y=y, tooltip=[*tooltip, alt.Tooltip("use:N", title=t("chart.layouts.use"))])
+        )
     count = len({row["pp"] for row in rows})
     return alt.LayerChart(layer=layers, description=words).properties(height=80 + CELL_PX * count)
+
+
+def _in_use(profile: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], t: Words) -> list[dict[str, Any]]:
+    """List the cells of the sizes at work, with the pools that have them; none where nothing runs."""
+    sizes = [(each["tp"], each["pp"]) for each in (profile["at"] or {"layouts": ()})["layouts"]]
+    roles = ("prefill", "decode") if len(sizes) > 1 else ("train",) if profile["kind"] == "training" else ("serve",)
+    pools: dict[tuple[int, int], list[str]] = {}
+    for size, role in zip(sizes, roles, strict=False):
+        pools.setdefault(size, []).append(t(f"pool.{role}"))
+    return [{**row, "use": ", ".join(pools[size])} for row in rows if (size := (row["tp"], row["pp"])) in pools]

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -19,8 +20,8 @@ from planner.errors import SpecError
 from planner.estimate.answer import estimate
 from planner.estimate.case import best_layouts
 from planner.estimate.profile.cases import points_at_work
+from planner.estimate.profile.pooled import on_front
 from planner.estimate.profile.profile import profile
-from planner.estimate.profile.serving import on_front
 from planner.evaluate.serving import BATCHES
 from planner.messages import languages, named
 from planner.report.charts.interactivity import interactivity_chart
@@ -108,6 +109,45 @@ def test_the_front_is_what_no_other_point_beats(points):
     assert kept == best
 
 
+POOLED = {
+    **SERVING,
+    "workload": {
+        **SERVING["workload"],
+        "disaggregation": "allowed",
+        "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "30 ms"}},
+    },
+    "chips": 32,
+}
+
+
+def test_pooled_points_are_those_of_estimates_and_the_point_at_work_is_not_above_the_front():
+    found = profile(POOLED, CATALOG)
+    columns, at = found["points"], found["at"]
+    assert at["mode"] == "disaggregated"  # so that a front of one pool alone would be below it
+    reached = [chip for user, chip in zip(columns["user"], columns["chip"], strict=True) if user >= at["user"]]
+    alone = profile({**POOLED, "workload": {**POOLED["workload"], "disaggregation": "never"}}, CATALOG)["points"]
+    below = [chip for user, chip in zip(alone["user"], alone["chip"], strict=True) if user >= at["user"]]
+    assert max(below) < at["chip"] <= max(reached)
+    rows = [i for i, layout in enumerate(columns["layout"]) if " + " in layout]
+    assert any(columns["front"][i] for i in rows) and any(not columns["meets"][i] for i in rows)
+    for i in rows[:: len(rows) // 5]:
+        sides = [side.split("×") for side in columns["layout"][i].split("+")]
+        pools = {
+            name: {"workers": int(count), "layout": {n: int(v) for n, v in re.findall(r"([a-z]+)(\d+)", sizes)}}
+            for name, (count, sizes) in zip(("prefill", "decode"), sides, strict=True)
+        }
+        chips = sum(
+            pool["workers"] * math.prod(pool["layout"][n] for n in pool["layout"] if n != "ep")
+            for pool in pools.values()
+        )
+        assert chips <= POOLED["chips"]
+        load = {"requests_per_s": columns["chip"][i] * chips / 300 * (1 - 1e-6)}
+        answer = estimate({**POOLED, "pools": pools, "load": load}).answer
+        assert answer["tokens_per_s_per_chip"] == pytest.approx(columns["chip"][i], rel=1e-3)
+        assert 1 / answer["latency_s"]["tpot"]["p95"] == pytest.approx(columns["user"][i], rel=1e-2)
+        assert answer["meets_slo"] or not columns["meets"][i]
+
+
 def test_points_within_the_limits_are_those_that_an_estimate_finds(profiles):
     columns = profiles["serving"]["points"]
     good = [chip for chip, meets in zip(columns["chip"], columns["meets"], strict=True) if meets]
@@ -193,6 +233,21 @@ def test_charts_hold_what_the_profile_states(profiles, language):
         operators = {row["operator"] for found in profiles.values() for row in found["operators"]}
         parts = {named("part", text) for text in causes | operators}
         assert not {text for text in reasons | parts if not t.knows(text)}
+
+
+def test_the_sizes_at_work_are_framed(profiles):
+    pooled = profile(POOLED, CATALOG)
+    for found in (*profiles.values(), pooled):
+        rows = [row for rows in layouts_chart(found, Words()).to_dict()["datasets"].values() for row in rows]
+        framed = {(row["tp"], row["pp"]) for row in rows if "use" in row}
+        assert framed == {(each["tp"], each["pp"]) for each in found["at"]["layouts"]} and framed
+    uses = [
+        row["use"]
+        for rows in layouts_chart(pooled, Words()).to_dict()["datasets"].values()
+        for row in rows
+        if "use" in row
+    ]
+    assert "prefill" in ", ".join(uses) and "decode" in ", ".join(uses)
 
 
 def test_a_profile_of_what_does_not_fit_says_so():
