@@ -9,14 +9,16 @@ from pydantic import BaseModel
 
 from models.formats import RECIPE_FORMATS
 from planner.spec.electricity import PowerPurchase
+from planner.spec.lines import SECURITY
 from planner.spec.model import Horizon, Objective
 from planner.spec.offers import Offer
+from planner.spec.reinforcement import Reinforcement
 from planner.spec.sites import Site
 from planner.spec.workloads import PRECISIONS, Serving
 
 Kind = Literal["text", "figure", "switch", "choice", "names", "shares"]
 """How a cell is written: a text; a number, or a text with its unit; yes or no; one of some names; several of them; names with shares."""
-CATALOG = ("architectures", "regions", "systems", "tariffs")
+CATALOG = ("architectures", "lines", "regions", "systems", "tariffs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,28 @@ TABLES = (
             Column("disaggregation", "choice", _choices(Serving, "disaggregation")),
             Column("redundancy"),
             Column("grade", "choice", _choices(Serving, "grade")),
+            Column("demand.growth_per_year"),
+            Column("demand.factor_by_phase", "text"),
         ),
         path="workloads",
         kind="serving",
         new={"kind": "serving"},
+    ),
+    Table(
+        "sessions",
+        (
+            Column("name", "text", fixed=True),
+            Column("demand.tasks_per_s"),
+            Column("session.calls"),
+            Column("session.calls_cv"),
+            Column("session.growth"),
+            Column("session.wait"),
+            Column("session.wait_cv"),
+            Column("slo.task.p95"),
+        ),
+        path="workloads",
+        kind="serving",
+        grows=False,
     ),
     Table(
         "training",
@@ -106,6 +126,30 @@ TABLES = (
         new={"kind": "training"},
     ),
     Table(
+        "reinforcement",
+        (
+            Column("name", "text"),
+            Column("architecture", "choice", "architectures"),
+            Column("algorithm", "choice", _choices(Reinforcement, "algorithm")),
+            Column("iterations"),
+            Column("iterations_per_hour"),
+            Column("start"),
+            Column("deadline"),
+            Column("prompts"),
+            Column("samples"),
+            Column("lengths.prompt"),
+            Column("lengths.response"),
+            Column("lengths.limit"),
+            Column("tools.calls"),
+            Column("tools.service"),
+            Column("rollout_precision", "names", PRECISIONS),
+            Column("precision", "names", RECIPE_FORMATS),
+        ),
+        path="workloads",
+        kind="reinforcement",
+        new={"kind": "reinforcement"},
+    ),
+    Table(
         "sites",
         (
             Column("region", "choice", "regions"),
@@ -118,6 +162,8 @@ TABLES = (
             Column("colocation"),
             Column("building", "choice", _choices(Site, "building")),
             Column("zone", "text"),
+            Column("available_from"),
+            Column("power_by_phase", "text"),
         ),
         path="sites",
     ),
@@ -132,8 +178,66 @@ TABLES = (
             Column("regions", "names", "regions"),
             Column("term"),
             Column("available_from"),
+            Column("available_until"),
+            Column("price_change_per_year"),
+            Column("price_by_phase", "text"),
+            Column("supply_by_phase", "text"),
         ),
         path="offers",
+    ),
+    Table(
+        "phases",
+        (Column("name", "text"), Column("start"), Column("capital"), Column("budget")),
+        path="phases",
+    ),
+    Table(
+        "owned",
+        (
+            Column("system", "choice", "systems"),
+            Column("region", "choice", "regions"),
+            Column("count"),
+            Column("age"),
+            Column("price"),
+            Column("resale"),
+            Column("book_value"),
+            Column("movable", "switch"),
+            Column("move_cost"),
+            Column("move_time"),
+            Column("lease_end"),
+        ),
+        path="owned",
+    ),
+    Table(
+        "rented",
+        (
+            Column("system", "choice", "systems"),
+            Column("region", "choice", "regions"),
+            Column("count"),
+            Column("price"),
+            Column("until"),
+            Column("notice"),
+            Column("exit_fee"),
+            Column("extendable", "switch"),
+            Column("extension_price"),
+        ),
+        path="rented",
+    ),
+    Table(
+        "lines",
+        (
+            Column("kind", "choice", "lines"),
+            Column("between", "names", "regions"),
+            Column("units"),
+            Column("capacity"),
+            Column("price"),
+            Column("price_per_byte"),
+            Column("latency_factor"),
+            Column("added_latency"),
+            Column("availability"),
+            Column("security", "choice", SECURITY),
+            Column("setup"),
+        ),
+        path="lines",
     ),
     Table(
         "limits",

@@ -21,9 +21,12 @@ from planner.report.locale import Words
 
 MARK = "mark"  # column that marks the rows with problems
 TABS = (
-    ("workloads", ("serving", "training")),
+    ("workloads", ("serving", "sessions", "training", "reinforcement")),
     ("sites", ("sites",)),
     ("offers", ("offers",)),
+    ("phases", ("phases",)),
+    ("owned", ("owned", "rented")),
+    ("lines", ("lines",)),
     ("limits", ("limits",)),
     ("electricity", ("electricity", "contracts")),
     ("horizon", ("horizon", "objective")),
@@ -74,9 +77,14 @@ def _draft(work: Work) -> Draft:
 
 
 def _marked(draft: Draft) -> set[tuple[str, int | None]]:
-    """List the rows with problems."""
+    """List the rows with problems that its editors were drawn with.
+
+    Rows added since are left out: an editor drawn anew loses what is being typed, and a new row is wrong until its last cell is there.
+    """
     by_table, _ = sorted_problems(draft.problems, draft.scenario.document(), TABLES)
-    return {(name, place.row) for name, found in by_table.items() for place, _ in found}
+    drawn = {table.name: len(rows_of(table, draft.document)) for table in TABLES}
+    places = {(name, place.row) for name, found in by_table.items() for place, _ in found}
+    return {(name, row) for name, row in places if row is None or row < drawn[name]}
 
 
 def _key(table: Table, draft: Draft) -> str:
@@ -102,7 +110,7 @@ def _table(table: Table, draft: Draft, document: Mapping[str, Any], problems: Pr
     """Draw one table with its problems below."""
     found = problems.get(table.name, ())
     rows = rows_of(table, draft.document)
-    marked = {place.row for place, _ in found}
+    marked = {place.row for place, _ in found if place.row is not None and place.row < len(rows)}
     frame = pd.DataFrame({c.key: pd.Series([row.cells[c.key] for row in rows], dtype=_dtype(c)) for c in table.columns})
     if marked:
         frame.insert(0, MARK, ["⚠" if i in marked else "" for i in range(len(rows))])

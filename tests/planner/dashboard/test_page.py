@@ -605,6 +605,21 @@ def test_a_change_in_a_table_is_an_edit_of_the_scenario_or_told_at_its_cell():
     assert len(page.run().data_editor[0].value) == 2 and not page.error
 
 
+def test_a_row_that_is_being_added_leaves_its_editor_where_it_is():
+    """Another editor would lose what is being typed; a new row has problems until its last cell is there."""
+    page = opened_at("tables", work_with(json.loads(TINY)))
+
+    def keys() -> list[str]:
+        return [editor.key for editor in page.data_editor]
+
+    before = keys()
+    for row in ({}, {"power": "3 MW"}, {"power": "3 MW", "region": "us-texas"}):
+        page = typed(page, "sites", added_rows=[row])
+        assert not page.exception and keys() == before and bool(page.error) == (len(row) < 2)
+        assert "mark" not in page.data_editor[[key.split("-")[1] for key in before].index("sites")].value
+    assert page.session_state.work.scenario.document()["sites"][1] == {"power": "3 MW", "region": "us-texas"}
+
+
 def test_a_currency_and_units_are_chosen_and_stand_in_the_address():
     plan, page = sources.stored_plan(), opened(currency="CNY")
     rate = sources.rates(plan["spec"])["CNY"].per_usd

@@ -85,6 +85,40 @@ def test_contracts_stand_at_their_sites_and_move_between_them():
     sources.resolved(moved)
 
 
+def test_every_block_of_a_list_has_a_table():
+    """Each list of the spec and each kind of workload that an example states is on the page, row by row."""
+    shown = {
+        table.name
+        for name in sources.examples()
+        for table in TABLES
+        if table.path and rows_of(table, sources.example(name))
+    }
+    assert {"sessions", "reinforcement", "phases", "lines"} <= shown
+    kinds = {workload["kind"] for name in sources.examples() for workload in sources.example(name)["workloads"]}
+    assert kinds <= {table.kind for table in TABLES}
+
+
+def test_cells_of_every_new_table_go_where_they_belong():
+    owned = {"system": "DGX H100", "region": "us-texas", "count": "4", "age": "2 years", "movable": False}
+    rented = {"system": "DGX H100", "region": "us-texas", "count": "2", "price": "90 USD/h", "until": "1 year"}
+    line = {"kind": "dedicated-line", "between": ["us-texas", "us-oregon"], "units": "2"}
+    for name, cells, stated in (
+        ("owned", owned, {**owned, "count": 4}),
+        ("rented", rented, {**rented, "count": 2}),
+        ("lines", line, {**line, "units": 2}),
+        ("phases", {"name": "first", "start": "0 s"}, {"name": "first", "start": "0 s"}),
+    ):
+        assert edited(TINY, name, Change(added=[cells]))[name] == [stated]
+    calls = edited(TINY, "sessions", Change({0: {"session.calls": "12", "slo.task.p95": "5 min"}}))
+    assert calls["workloads"][0]["session"] == {"calls": 12} and calls["workloads"][0]["slo"]["task"] == {
+        "p95": "5 min"
+    }
+    job = edited(TINY, "reinforcement", Change(added=[{"name": "grpo", "prompts": "8", "lengths.limit": "900"}]))
+    assert job["workloads"][1] == {"kind": "reinforcement", "name": "grpo", "prompts": 8, "lengths": {"limit": 900}}
+    by_phase = edited(TINY, "offers", Change({0: {"supply_by_phase": '{"first": 3}'}}))
+    assert by_phase["offers"][0]["supply_by_phase"] == {"first": 3}
+
+
 def test_every_problem_is_told_at_its_cell():
     document = edited(MAIN, "serving", Change({1: {"slo.ttft.p95": "500 MB", "lengths.input": "many"}}))
     document = edited(document, "sites", Change({2: {"power": "-3 MW"}}, [{}]))
