@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from planner.dashboard import answers, sources, units
+from planner.dashboard import answers, history, sources, units
 from planner.dashboard.state import store
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
@@ -44,6 +44,7 @@ def draw() -> None:
     t = Words(_language())
     st.set_page_config(page_title=t("page.title"), page_icon=str(sources.DATA / "icon.png"), layout="wide")
     st.html(STYLE)
+    st.html(history.SCRIPT, unsafe_allow_javascript=True)
     query = {name: st.query_params.get_all(name) for name in st.query_params}
     if "work" not in st.session_state:
         st.session_state.work = opened(query)
@@ -115,6 +116,7 @@ def _draw_page(name: str, work: Work, t: Words) -> None:
 STYLE = """<style>
 .stMainBlockContainer { padding-top: 4rem; padding-bottom: 3rem; }
 .st-key-bar { min-height: 4.5rem; }
+.st-key-tables-head { min-height: 8rem; }
 @media (max-width: 640px) { .stMainBlockContainer h2 { font-size: 1.5rem; } }
 </style>"""
 

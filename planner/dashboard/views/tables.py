@@ -44,7 +44,9 @@ def draw(work: Work, t: Words) -> None:
     document = draft.scenario.document()
     by_table, others = sorted_problems(draft.problems, document, TABLES)
     st.caption(t("tables.words"))
-    with st.container():  # one element whatever it holds, so that the tabs stay where they are
+    with st.container(
+        key="tables-head"
+    ):  # as high without problems as with them, so that a cell stays where it is typed
         _head(work, draft, list(by_table), t)
         for problem in others:
             st.markdown(f":red[:material/error: {page(problem.path)}: {page(t.phrase(problem.message))}]")

@@ -7,119 +7,27 @@ must be there too.
 import io
 import json
 import re
-import shutil
-import socket
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from planner.dashboard import sources
-from planner.dashboard.state import store
 from planner.plan import TABLES
+from tests.planner.dashboard.browsing import CHROMIUM, answered, chosen, figures, settled, upload
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path")
 if CHROMIUM is not None:
     from axe_playwright_python.sync_playwright import Axe
     from playwright.sync_api import TimeoutError as PlaywrightTimeout
-    from playwright.sync_api import sync_playwright
 
 TINY = json.loads((Path(__file__).parent / "tiny.json").read_text())
-QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
-LONGEST_MS = 60_000
-STILL = 4  # looks in a row that find the same text
 HOSTILE = (
     "![i](http://evil.example/i.png) [l](http://evil.example/l) <img src=http://evil.example/h> $\\frac{a}{b}$ :red[r]"
 )
 NO_FIGURE = re.compile(r"\bNaN\b|\de[+-]\d|(?<![\w.,])-0(?:\.0+)?(?![\d.,])|Infinity|undefined")
 ENGLISH_SENTENCE = re.compile(r"[A-Za-z]+(?: [a-z]+){4,}")  # five words in a row
 DRAWN = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg"
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    options = ("--server.headless", "true", "--server.port", str(port))
-    command = [sys.executable, "-m", "planner.cli", "dashboard", *options]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(store.FOLDER, str(tmp_path_factory.mktemp("works")))
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    for line in server.stdout:
-        if "http://" in line:
-            break
-    else:
-        pytest.fail("the server ended before it listened")
-    yield f"http://localhost:{port}/"
-    server.terminate()
-    server.wait(timeout=30)
-    server.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visit(address, browser):
-    """A function that opens an address in a context of its own; in the end nothing may have failed or been asked of others."""
-    errors, asked, contexts = [], set(), []
-
-    def visited(query: str = "", **options):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(LONGEST_MS)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        page.on("request", lambda request: asked.add(request.url))
-        page.goto(query if query.startswith("http") else address + query)
-        return page
-
-    yield visited
-    for context in contexts:
-        context.close()
-    assert not errors
-    assert not {url for url in asked if not url.startswith((address, "data:", "blob:", "about:"))}
-
-
-def settled(page):
-    """Wait until the text of the page stands still; parts of it are drawn some time after the script has ended."""
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(state="attached")
-    texts = [""]
-    while len(texts) < STILL or len(set(texts[-STILL:])) > 1 or not texts[-1]:
-        page.wait_for_timeout(200)
-        texts.append(page.locator("main").inner_text())
-        assert len(texts) < LONGEST_MS / 200
-    return page
-
-
-def answered(page):
-    """Wait until the page shows a verdict and stands still."""
-    page.locator("[data-testid=stAlert]").first.wait_for()
-    return settled(page)
-
-
-def figures(page) -> list[str]:
-    """The headline figures, once they stand still."""
-    page.get_by_text(re.compile("catalog [0-9a-f]{12}")).wait_for()  # the last line of a plan
-    page.locator("[data-testid=stMetricValue]").first.wait_for()
-    return settled(page).locator("[data-testid=stMetricValue]").all_inner_texts()
-
-
-def upload(page, *files: tuple[str, bytes], button: str = "Upload"):
-    page.get_by_role("button", name=button).first.click()
-    page.locator("input[type=file]").set_input_files(
-        [{"name": name, "mimeType": "application/json", "buffer": content} for name, content in files]
-    )
 
 
 def test_charts_are_drawn_and_files_come_down_and_go_up_again(visit):
@@ -162,12 +70,6 @@ def test_an_edit_is_in_the_address_and_on_a_phone_its_plan_in_sight(visit, tmp_p
     assert not again.locator("main img, main a, .katex, .stMarkdownColoredText").evaluate_all(
         "nodes => nodes.filter(node => node.host !== location.host).map(node => node.outerHTML)"
     )
-
-
-def chosen(page, name: str):
-    page.get_by_role("combobox", name="Scenario").click()
-    page.get_by_role("option", name=name, exact=True).click()
-    return settled(page)
 
 
 def test_back_turns_to_the_scenario_before_and_on_to_the_one_after(visit):

@@ -1,0 +1,42 @@
+"""Faults that visitors met in a browser, each once: what is typed, and the history."""
+
+import re
+
+import pytest
+
+from tests.planner.dashboard.browsing import CHROMIUM, chosen, settled
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path")
+
+
+def test_what_is_typed_just_after_a_row_was_added_stays(visit):
+    page = settled(visit("?base=mixed_fleet"))
+    page.get_by_role("link", name="Spec").click()
+    settled(page).get_by_role("tab", name="Sites").click()
+    table = page.locator("[data-testid=stDataFrame]:visible").first
+    height = settled(page) and table.bounding_box()["height"]
+    table.click(position={"x": 160, "y": height - 12})  # the last line adds a row
+    cells = page.locator("[data-testid=glide-cell-2-4]")
+    cells.first.wait_for(state="attached")
+    for letter in "3 MW":  # more slowly than the page answers
+        page.keyboard.type(letter)
+        page.wait_for_timeout(350)
+    page.keyboard.press("Enter")
+    page.get_by_text("Row 5 · Region").wait_for()
+    assert "3 MW" in cells.all_inner_texts()
+
+
+def test_each_step_of_a_visit_is_one_press_of_back(visit):
+    page = settled(visit("?base=mixed_fleet"))
+    begun = page.evaluate("history.length")
+    page.get_by_role("link", name="Compare").click()
+    page.wait_for_url(re.compile(r"/compare\?.*base=mixed_fleet"))
+    settled(page).get_by_role("link", name="Spec").click()
+    page.wait_for_url(re.compile(r"/tables\?.*base=mixed_fleet"))
+    chosen(settled(page), "quality")
+    page.wait_for_url(re.compile(r"/tables\?.*base=quality"))
+    assert settled(page).evaluate("history.length") == begun + 3
+    for address in (r"/tables\?.*base=mixed_fleet", r"/compare\?.*base=mixed_fleet", r"/\?.*base=mixed_fleet"):
+        page.go_back()
+        page.wait_for_url(re.compile(address))
+        assert re.search(address, settled(page).url)
