@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,10 @@ from planner.problem.engine import EngineChoice
 from planner.problem.fabrics import may_exchange
 from planner.spec.slo import TPOT
 
-LOADS = (0.99, 0.9, 0.75, 0.5)
+LOADS = (0.95, 0.75)
 """Utilisations of the prefill pool for which its workers are counted: the busier, the more tokens of a chip and the longer its queue."""
-AT_ONCE = 200_000
-"""Splits that are evaluated in one call."""
+MOST_SPLITS = 50_000
+"""Splits that are evaluated; of many layouts, every second or third batch and so on."""
 MOST = 3000
 """Points that are kept beside those that no other beats: an even part of all, which a browser draws without delay."""
 Columns = dict[str, list[Any]]
@@ -53,11 +54,7 @@ def pooled_columns(facts: CaseFacts, choice: EngineChoice, percentile: str, away
     sides[0], bounds = sides[0].take(kept), bounds.take(kept)
     shared = facts.sides[0] is facts.sides[1]
     first, second, batch, n_p, n_d = _splits(sides, bounds, (facts.case.chips,) if shared else tuple(most))
-    parts = [
-        _columns(facts, sides, (first[i], second[i], batch[i], n_p[i], n_d[i]), choice, (percentile, away_s))
-        for i in np.array_split(np.arange(len(first)), max(1, -(-len(first) // AT_ONCE)))
-    ]
-    every: Columns = {name: [value for part in parts for value in part[name]] for name in none}
+    every = _columns(facts, sides, (first, second, batch, n_p, n_d), choice, (percentile, away_s))
     user, chip = np.array(every["user"]), np.array(every["chip"])
     kept_rows = on_front(user, chip)
     kept_rows[:: max(1, -(-len(user) // MOST))] = True
@@ -84,13 +81,13 @@ def _splits(
 
     `chips`: of all, or of each pool where both stand on systems of their own.
     """
+    sizes = len(sides[0]), len(sides[1]), bounds.batches.shape[1]
+    step = -(-math.prod(sizes) * len(LOADS) // MOST_SPLITS)
+    batches = np.arange(0, sizes[2], step)
     p, d, b, load = (
         part.ravel()
-        for part in np.meshgrid(
-            np.arange(len(sides[0])), np.arange(len(sides[1])), np.arange(bounds.batches.shape[1]), np.array(LOADS),
-            indexing="ij",
-        )
-    )  # fmt: skip
+        for part in np.meshgrid(np.arange(sizes[0]), np.arange(sizes[1]), batches, np.array(LOADS), indexing="ij")
+    )
     c_p, c_d = np.asarray(sides[0].chips)[p], np.asarray(sides[1].chips)[d]
     each = bounds.rate_per_s[d, b] / (bounds.prompts_per_s[p] * load)  # prefill workers for a decode worker
     if len(chips) == 1:
@@ -137,7 +134,8 @@ def _columns(
 
 def tokens_of_chip(found: DisaggregatedPoint, output: float) -> Floats:
     """Return output tokens per second of each chip that a group uses; `output`: tokens of an answer."""
-    return np.asarray(found.point.requests_per_s, float) * output / np.asarray(found.chips, float)
+    rate: Floats = np.asarray(found.point.requests_per_s, float) * output / np.asarray(found.chips, float)
+    return rate
 
 
 def _best(able: Bools, score: Floats, layout: Ints, batch: Floats) -> list[int]:
