@@ -1,7 +1,7 @@
 """Give the history of the browser one entry for each scenario and page, so that one press of Back turns to the one before.
 
 Streamlit adds an entry for each change of an address: where an id is added to the address that a visitor opened, and where another page
-begins without parameters and is given those of the scenario. These become the entry that is there.
+begins without parameters and takes the parameters of the scenario. These become the entry that is there.
 """
 
 SCRIPT = """<script>

@@ -81,7 +81,7 @@ def _draft(work: Work) -> Draft:
 def _marked(draft: Draft) -> set[tuple[str, int | None]]:
     """List the rows with problems that its editors were drawn with.
 
-    Rows added since are left out: an editor drawn anew loses what is being typed, and a new row is wrong until its last cell is there.
+    Rows added since are left out: an editor drawn anew loses the text being typed, and a new row is wrong until its last cell is there.
     """
     by_table, _ = sorted_problems(draft.problems, draft.scenario.document(), TABLES)
     drawn = {table.name: len(rows_of(table, draft.document)) for table in TABLES}

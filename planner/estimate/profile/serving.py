@@ -179,7 +179,7 @@ def point_columns(points: Points) -> Columns:
 
 
 def with_front(one: Columns, two: Columns, at: Mapping[str, Any] | None) -> Columns:
-    """Join the points of one pool, those of two, and the point `at` work, and tell which of all are on the front."""
+    """Join the points of one pool, the points of two, and the point `at` work, and tell which of all are on the front."""
     here = {} if at is None else {**at, "meets": at["meets_slo"]}
     every = {name: [*one[name], *two[name], *([here[name]] if here else [])] for name in one}
     return {**every, "front": on_front(np.array(every["user"]), np.array(every["chip"])).tolist()}
