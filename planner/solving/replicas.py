@@ -41,7 +41,8 @@ def either_of(spec: PlanSpec) -> Callable[[PlanData, Options], Solution]:
             return found
         left = replace(options, time_limit_s=max(options.left_s(begin), LEAST_S))
         return replace(
-            solve(data.divisible(), left, within=spec.simplicity.within, rate=spec.simplicity.rate), relaxed=True
+            solve(data.with_divided_replicas(), left, within=spec.simplicity.within, rate=spec.simplicity.rate),
+            relaxed=True,
         )
 
     return solve_either
@@ -51,4 +52,4 @@ def as_found(problem: ResolvedSpec, form: Formulation, solution: Solution) -> tu
     """Return problem and program as the solution answers them: with divisible replicas where it holds no residents."""
     if not solution.relaxed:
         return problem, form
-    return asking_for(problem, "divisible"), replace(form, data=form.data.divisible())
+    return asking_for(problem, "divisible"), replace(form, data=form.data.with_divided_replicas())

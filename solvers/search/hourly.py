@@ -54,10 +54,16 @@ def solve_divisible(data: PlanData, options: Options) -> Solution:
     if not found.values:
         return found
     left = replace(options, time_limit_s=max(options.left_s(begin), 0.0), method="auto")
+    counted = on_whole_hours(data, found, left)
+    return solve_direct(data, left) if counted is None else counted
+
+
+def on_whole_hours(data: PlanData, found: Solution, options: Options) -> Solution | None:
+    """Return the solution of a program by use with whole hourly systems, as a plan of `data`; its bound stays. None where no whole numbers keep the rows."""
     program = build(data)
-    x = completed(program, data, found.values, left)
+    x = completed(program, data, found.values, options)
     if x is None:
-        return solve_direct(data, left)
+        return None
     value = float(objective_vector(program, data) @ x)
     return replace(
         found,

@@ -37,7 +37,7 @@ from solvers.search.consolidation import consolidate, restricted
 from solvers.search.day_parts import with_day_parts
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
-from solvers.search.hourly import solve_divisible, with_starts, without_starts
+from solvers.search.hourly import on_whole_hours, solve_divisible, with_starts, without_starts
 from solvers.search.parts import Rung, parts_of
 from solvers.search.proven import BOUNDING, raised, rated, with_every_slot, with_whole_hours
 from solvers.search.relaying import tidied
@@ -132,12 +132,12 @@ def solve(
     if whole and found.status == "infeasible" and data.least_fleet is not None:
         left = max(options.left_s(begin), SETTINGS.least_time_s)
         first = replace(options, time_limit_s=left, gap=1.0)  # any plan tells that it is for the whole replicas alone
-        divided = solve_direct(data.divisible(), first)
+        divided = solve_divisible(data.with_divided_replicas(), first)
         return found if divided.status != "infeasible" else replace(divided, relaxed=True)
     if whole:
         divisible, found = found, with_whole_replicas(data, found, options, begin)
         if otherwise_divisible and not found.values and found.status == "limit":
-            found, data = replace(divisible, relaxed=True), data.divisible()
+            found, data = _divided(data.with_divided_replicas(), divisible, options, begin)
     found = _without_needless(data, found, options)
     if found.values and found.status == "limit":
         found = rated(found, options)
@@ -149,6 +149,16 @@ def solve(
         found = _bounded_further(data, divisible, found, replace(options, time_limit_s=max(options.left_s(begin), 0.0)))
         found = replace(found, seconds=time.perf_counter() - begin)
     return found
+
+
+def _divided(data: PlanData, divisible: Solution, options: Options, begin: float) -> tuple[Solution, PlanData]:
+    """Return (the solution of the relaxation as a plan of divisible replicas, its input): hourly systems, fractions in the relaxation, are whole in a plan."""
+    found = divisible
+    if data.hourly is not None and divisible.values:
+        left = replace(options, time_limit_s=max(options.left_s(begin), SETTINGS.least_time_s))
+        counted = on_whole_hours(data, divisible, left)
+        found = solve_direct(data, left) if counted is None else rated(counted, options)
+    return replace(found, relaxed=True), data
 
 
 def with_fewer_parts(
