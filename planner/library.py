@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from planner.studies.against.causes import Why
     from planner.studies.compare import Comparison
     from planner.studies.measure import Measure
+    from planner.studies.replan.answer import Replanned
     from planner.ways_in.benchmarks import Benchmark
     from planner.ways_in.draft import Sources
     from planner.ways_out.formats import Export
@@ -168,6 +170,24 @@ def compare(
     with TemporaryDirectory() as spare:
         home = Path(spare if folder is None else folder)
         found = against_actual(_plan(first), actual, home, overlays=overlays, cells=cells)
+        return found if folder is not None else replace(found, overlay=None)
+
+
+def replan(
+    plan: PlanSource, observed: str | Path | Sequence[str | Path], *, day: date | None = None, overlays: Sequence[Path] = (),
+    folder: str | Path | None = None, cells: Mapping[str, str] = {},
+) -> Replanned:  # fmt: skip
+    """Plan again from `day` on (the latest date in the files if omitted): what is owned and committed stays, and what `observed` files state counts.
+
+    `folder`: where calibrated constants go as an overlay, nowhere if omitted; `cells`: what rows of logs lack, by column. Raises SpecError for a plan
+    without an answer, a day outside its horizon and malformed files; OSError.
+    """
+    from planner.studies.replan.answer import replan
+
+    files = [observed] if isinstance(observed, str | Path) else observed
+    with TemporaryDirectory() as spare:
+        home = Path(spare if folder is None else folder)
+        found = replan(_plan(plan), files, home, day=day, overlays=overlays, cells=cells)
         return found if folder is not None else replace(found, overlay=None)
 
 

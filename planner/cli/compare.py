@@ -1,4 +1,4 @@
-"""The command `compare`: the difference of plans, for a terminal, for a pull request and against a budget, or a plan against what was measured since."""
+"""The commands `compare` (the difference of plans, for a terminal, for a pull request and against a budget, or a plan against what was measured since) and `replan`."""
 
 from __future__ import annotations
 
@@ -43,6 +43,41 @@ def add_compare(commands: Commands, shared: argparse.ArgumentParser) -> None:
     compare.add_argument("--memory", metavar="SIZE", help=helped("help.solver_memory"))
     add_cells(compare)
     compare.set_defaults(run=_compare)
+
+
+def add_replan(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `replan`."""
+    replan = commands.add_parser("replan", parents=[shared], help=helped("help.replan"))
+    replan.add_argument("plan", metavar="PLAN", help=helped("help.plan_file"))
+    replan.add_argument(
+        "--observed", metavar="FILE", nargs="+", action="extend", required=True, help=helped("help.replan_observed")
+    )
+    replan.add_argument("--date", metavar="DAY", help=helped("help.replan_date"))
+    replan.add_argument("--plans", metavar="DIR", help=helped("help.replan_plans"))
+    replan.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help=helped("help.replan_set"))
+    replan.add_argument("--cell", metavar="COLUMN=VALUE", action="append", default=[], help=helped("help.cells_set"))
+    replan.add_argument("--time-limit", metavar="TIME", help=helped("help.solver_time"))
+    replan.add_argument("--memory", metavar="SIZE", help=helped("help.solver_memory"))
+    replan.set_defaults(run=_replan)
+
+
+def _replan(arguments: argparse.Namespace) -> int:
+    """Plan again from a day on, and write the new plan where --plans names a folder."""
+    from planner.plan import load_plan
+    from planner.studies.replan.answer import day_of, replan
+
+    plan, day = load_plan(arguments.plan), None if arguments.date is None else day_of(arguments.date)
+    with tempfile.TemporaryDirectory() as spare:
+        folder = Path(arguments.plans or spare)
+        found = replan(
+            plan, arguments.observed, folder / "own", day=day, assignments=arguments.set, overlays=overlay_folders(arguments),
+            cells=cells_of(arguments.cell), limits=_limits(arguments), progress=progress_printer(arguments),
+        )  # fmt: skip
+        if arguments.plans:
+            found.after.save(folder / "replanned.json")
+            found.as_planned.save(folder / "as_planned.json")
+    print_study(arguments, found)
+    return EXIT_BY_STATUS[found.after.status]
 
 
 def _compare(arguments: argparse.Namespace) -> int:

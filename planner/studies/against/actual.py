@@ -6,6 +6,7 @@ Each kind of file has a reader of its own: logs of benchmarks and runs (`runs`),
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ from planner.solving.standing import Progress
 from planner.solving.variants import resolved
 from planner.spec.document import edited
 from planner.studies.against.assumption import Assumption
-from planner.studies.against.figures_file import Figures, Names, read_figures
+from planner.studies.against.figures_file import EXAMPLES, NUMBERS, PROGRESS, TEXTS, Figures, Names, read_figures
 from planner.studies.against.load import of_rows, of_trace, serving_workloads
 from planner.studies.against.points import of_points
 from planner.studies.against.prices import of_power, of_prices
@@ -46,6 +47,7 @@ SHOWN = ("parts", "fleet", "deployments", "limits", "spec")
 LARGE = 0.15
 """Error from which the first sentence names the error after calibration."""
 ROWS, TRACE, RUNS = "rows", "trace", "runs"
+_KEY = re.compile(r'"(\w+)"\s*:')
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +191,9 @@ def against_actual(
     if not plan.has_answer:
         raise SpecError([Issue("plan", Message.of("actual.plan_without_answer", status=plan.status).text())])
     problem = resolved(plan.document["spec"], overlays)
-    catalog = _catalog(problem, overlays)
-    assumptions, notes, calibrated = _assumptions(plan, problem, catalog, files, folder, cells)
+    catalog = catalog_used(problem, overlays)
+    read = assumptions_of(plan, problem, catalog, files, folder, cells)
+    assumptions, notes, calibrated = read.assumptions, read.notes, read.calibrated
     if not assumptions:
         raise SpecError([Issue("--actual", Message.of("actual.nothing_to_compare").text())])
     asked = edited(plan.document["spec"], tuple((f"solver.{name}", value) for name, value in limits.items()))
@@ -201,7 +204,7 @@ def against_actual(
     return Actual(plan, tuple(found), base, after, overlay, tuple(notes), comparison)
 
 
-def _catalog(problem: ResolvedSpec, overlays: Sequence[Path]) -> Catalog:
+def catalog_used(problem: ResolvedSpec, overlays: Sequence[Path]) -> Catalog:
     """Load the catalog with the overlays and the spec's own records."""
     try:
         return catalog_of(problem.spec, overlays, {})
@@ -225,10 +228,25 @@ def _after(
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def _assumptions(
-    plan: Plan, problem: ResolvedSpec, catalog: Catalog, files: Sequence[str | Path], folder: Path, cells: Mapping[str, str]
-) -> tuple[list[Assumption], list[Fact], bool]:  # fmt: skip
-    """Read all files; returns the assumptions, notes on the files, and whether models were calibrated. Raises SpecError with the problems of all."""
+def all_rows(rows: list[Figures]) -> list[Figures]:
+    """Take all rows of figures."""
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What files say: the assumptions that they measured, notes on how they were read, and whether models were calibrated."""
+
+    assumptions: list[Assumption]
+    notes: list[Fact]
+    calibrated: bool
+
+
+def assumptions_of(
+    plan: Plan, problem: ResolvedSpec, catalog: Catalog, files: Sequence[str | Path], folder: Path, cells: Mapping[str, str],
+    chosen: Callable[[list[Figures]], list[Figures]] = all_rows,
+) -> Files:  # fmt: skip
+    """Read all files; `chosen`: the rows of figures that count. Raises SpecError with the problems of all files, OSError for a missing one."""
     problems: list[Issue] = []
     found: list[Assumption] = []
     notes: list[Fact] = []
@@ -249,6 +267,7 @@ def _assumptions(
                 rows += read_figures(path, names)
         except SpecError as error:
             problems += error.problems
+    rows = chosen(rows)
     readers: list[Callable[[], list[Assumption]]] = [
         lambda: _of_rows(plan, problem, catalog, rows, names),
         lambda: of_prices(plan, problem, catalog, rows),
@@ -264,7 +283,7 @@ def _assumptions(
         found, notes = [*found, *held], [*notes, *calibrated.notes]
     if problems:
         raise SpecError(problems)
-    return found, notes, bool(runs)
+    return Files(found, notes, bool(runs))
 
 
 def kind_of(path: Path) -> str:
@@ -277,6 +296,13 @@ def kind_of(path: Path) -> str:
             start = file.read(4096).decode("utf-8", "ignore").lstrip("\ufeff \t\r\n")
         first = start.partition("\n")[0]
         pairs = start.startswith("[") and start[1:].lstrip().startswith("[")
+        if (
+            name.endswith(".json")
+            and start.startswith("[")
+            and set(_KEY.findall(start)) <= {*TEXTS, *NUMBERS, *EXAMPLES}
+            and '"date"' in start
+        ):
+            return ROWS
         return TRACE if path.suffix == ".gz" or pairs or '"input_length"' in first else RUNS
     if is_benchmark_file(path):
         return RUNS
@@ -292,7 +318,8 @@ def kind_of(path: Path) -> str:
 def _names(plan: Plan, problem: ResolvedSpec) -> Names:
     ways = dict.fromkeys(offer.how for offer in problem.offers)
     sites = [site.region for site in problem.sites if site.api is None]
-    return Names(list(serving_workloads(plan)), sites, list(problem.systems), list(ways))
+    jobs = [each.name for each in problem.spec.workloads if each.kind != "serving"]
+    return Names(list(serving_workloads(plan)), sites, list(problem.systems), list(ways), jobs)
 
 
 def _named(given: str, workloads: Iterable[str]) -> tuple[str, Path]:
@@ -313,7 +340,9 @@ def _of_rows(
 ) -> list[Assumption]:
     """Hold load and operating points against rows, workload by workload."""
     found: list[Assumption] = []
-    about = [row for row in rows if any(name not in ("price", "power_kw", "systems") for name in row.numbers)]
+    about = [
+        row for row in rows if any(name not in ("price", "power_kw", "systems", *PROGRESS) for name in row.numbers)
+    ]
     for stated in dict.fromkeys(row.text("workload") for row in about):
         workload = _whose(stated, names, "workload")
         here = [row for row in about if row.text("workload") == stated]

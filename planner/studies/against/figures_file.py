@@ -1,4 +1,4 @@
-"""Read a CSV of figures as they were: rate, lengths, throughput, latencies, price and power, a row for each day, workload, site or system.
+"""Read figures as they were, from CSV or JSON: rate, lengths, throughput, latencies, price, power, deliveries and progress, a row for each day and thing.
 
 Not here: traces and results of benchmarks, which have layouts of their own (`planner.ways_in.traces`, `planner.calibration.benchmark_files`).
 """
@@ -6,6 +6,7 @@ Not here: traces and results of benchmarks, which have layouts of their own (`pl
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,15 +18,23 @@ from catalog.units import UnitError, parse
 from planner.errors import close_matches
 from planner.ways_in.problems import FileProblems
 
-TEXTS = ("date", "workload", "site", "system", "how", "currency")
-"""Columns that say what a row is about."""
-NUMBERS = ("requests_per_s", "input_tokens", "output_tokens", "throughput", "systems", "price", "power_kw")
-"""Columns of numbers above 0."""
+TEXTS = ("date", "workload", "job", "site", "system", "how", "currency", "expected")
+"""Columns that say what a row is about; `expected`: the day on which the systems come that are not delivered yet."""
+DAYS = ("date", "expected")
+PROGRESS = ("delivered", "done")
+"""Columns of numbers that may be 0: systems delivered so far, and the share of a job that is done. They say where a plan stands (`replan`)."""
+NUMBERS = ("requests_per_s", "input_tokens", "output_tokens", "throughput", "systems", "price", "power_kw", *PROGRESS)
+"""Columns of numbers, above 0 but for `PROGRESS`."""
 LATENCY = re.compile(r"(ttft|tpot)(?:_(mean|p50|p90|p95|p99))?")
 """Columns of latencies: the mean, or a percentile."""
 EXAMPLES = ("ttft", "ttft_p95", "tpot_p95")
 MOST = 1e18
-BESIDE = {"price": ("system", "how"), "throughput": ("systems",)}
+BESIDE = {
+    "price": ("system", "how"),
+    "throughput": ("systems",),
+    "delivered": ("date", "site", "system", "how"),
+    "done": ("date", "job"),
+}
 """Columns whose figure needs others in the row."""
 
 
@@ -50,10 +59,18 @@ class Names:
     sites: Collection[str]
     systems: Collection[str]
     ways: Collection[str]
+    jobs: Collection[str] = ()
 
     def of(self, column: str) -> Collection[str] | None:
         """Return the names that may stand in a column; None where anything may."""
-        return {"workload": self.workloads, "site": self.sites, "system": self.systems, "how": self.ways}.get(column)
+        known = {
+            "workload": self.workloads,
+            "job": self.jobs,
+            "site": self.sites,
+            "system": self.systems,
+            "how": self.ways,
+        }
+        return known.get(column)
 
 
 def metric_of(column: str) -> str:
@@ -69,24 +86,53 @@ def metric_of(column: str) -> str:
 
 
 def read_figures(path: Path, names: Names) -> list[Figures]:
-    """Read the rows of a file. Raises SpecError with every unknown column, name and malformed cell by line and column; OSError for a missing file."""
+    """Read the rows of a CSV, or the objects of a JSON list, which have the same names.
+
+    Raises SpecError with every unknown column, name and malformed cell by line (or item) and column; OSError for a missing file.
+    """
     problems = FileProblems(path.name)
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        try:
-            lines = csv.reader(file)
-            header = [name.strip().lower() for name in next(lines, [])]
-            known = _check_header(header, problems)
-            rows = [
-                _row(lines.line_num, header, cells, known, names, problems)
-                for cells in lines
-                if any(cell.strip() for cell in cells)
-            ]
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise problems.refuse("ways_in.not_text", error=str(error)) from None
+    if path.suffix.lower() == ".json":
+        problems.parts = "item"
+        header, table = _items(path, problems)
+    else:
+        header, table = _lines(path, problems)
+    known = _check_header(header, problems)
+    rows = [
+        _row(line, header, cells, known, names, problems)
+        for line, cells in table
+        if any(cell.strip() for cell in cells)
+    ]
     problems.raise_all()
     if not any(row.numbers for row in rows):
         raise problems.refuse("actual.no_figure")
     return rows
+
+
+def _lines(path: Path, problems: FileProblems) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the header of a CSV, and its lines by number."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        try:
+            lines = csv.reader(file)
+            header = [name.strip().lower() for name in next(lines, [])]
+            return header, [(lines.line_num, cells) for cells in lines]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise problems.refuse("ways_in.not_text", error=str(error)) from None
+
+
+def _items(path: Path, problems: FileProblems) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the keys of the objects in a JSON list as a header, and each object as a line of cells."""
+    try:
+        items = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise problems.refuse("ways_in.not_text", error=str(error)) from None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise problems.refuse("actual.list_expected")
+    header = list(dict.fromkeys(str(key).strip().lower() for item in items for key in item))
+    table = []
+    for i, item in enumerate(items):
+        cells = {str(key).strip().lower(): "" if value is None else str(value) for key, value in item.items()}
+        table.append((i + 1, [cells.get(name, "") for name in header]))
+    return header, table
 
 
 def _check_header(header: Sequence[str], problems: FileProblems) -> frozenset[int]:
@@ -117,9 +163,16 @@ def _row(
             texts[name] = _text(line, place + 1, name, cell, names, problems)
             continue
         metric = metric_of(name)
-        value = _seconds(cell) if metric else _number(cell)
+        value = _seconds(cell) if metric else _progress(name, cell) if name in PROGRESS else _number(cell)
         if value is None:
-            problems.add(line, "actual.time_expected" if metric else "ways_in.expected_number", place + 1, most=MOST, name=name)  # fmt: skip
+            code = (
+                "actual.time_expected"
+                if metric
+                else f"actual.{name}_expected"
+                if name in PROGRESS
+                else "ways_in.expected_number"
+            )
+            problems.add(line, code, place + 1, most=MOST, name=name)
         else:
             numbers[metric or name] = value
     for name, needed in BESIDE.items():
@@ -135,11 +188,11 @@ def _text(line: int, place: int, name: str, cell: str, names: Names, problems: F
     known = names.of(name)
     if known is not None and cell not in known:
         problems.add(line, "actual.unknown_name", place, what=name, name=cell, close=close_matches(cell, known), known=", ".join(known) or "-")  # fmt: skip
-    if name == "date":
+    if name in DAYS:
         try:
             date.fromisoformat(cell[:10])
         except ValueError:
-            problems.add(line, "actual.date_expected", place, given=cell)
+            problems.add(line, "actual.date_expected", place, name=name, given=cell)
     return cell
 
 
@@ -150,6 +203,17 @@ def _number(cell: str) -> float | None:
     except ValueError:
         return None
     return value if 0.0 < value <= MOST else None
+
+
+def _progress(name: str, cell: str) -> float | None:
+    """Read a whole number of systems, or a share such as 0.4 or 40 %; None for anything else."""
+    percent = name == "done" and cell.endswith("%")
+    try:
+        value = float(cell.removesuffix("%")) / (100.0 if percent else 1.0)
+    except ValueError:
+        return None
+    is_right = 0.0 <= value <= 1.0 if name == "done" else value.is_integer() and 0.0 <= value <= MOST
+    return value if is_right else None
 
 
 def _seconds(cell: str) -> float | None:

@@ -1,0 +1,283 @@
+"""Plan again from a day on, with what was observed by then, beside the same day with everything as planned.
+
+Both plans hold what was bought and is committed; their difference is what the observations change, in money from the day on and in systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from planner.errors import Issue, SpecError
+from planner.facts import Fact
+from planner.messages import Message, say
+from planner.pipeline import solve_document
+from planner.plan import Plan
+from planner.report.words import amount, how_words, share_words
+from planner.solving.standing import Progress
+from planner.solving.variants import resolved
+from planner.spec.document import changed, edited
+from planner.studies.against.actual import assumptions_of, catalog_used
+from planner.studies.against.assumption import RATE, Assumption
+from planner.studies.against.figures_file import Figures
+from planner.studies.against.worth import with_actual
+from planner.studies.compare import TABLES, Comparison, compare
+from planner.studies.replan.held import Holding, Place, as_delivered, planned_holdings
+from planner.studies.replan.rebased import Observed, Rebased, rebased
+
+RECENT_D = 28
+"""Days before the day of the new plan whose rows of rates, lengths, latencies and power count; deliveries, progress and prices count by their latest row."""
+SHOWN = ("parts", "fleet", "deployments", "limits")
+"""Tables of the difference between both plans that people read."""
+KEEP, SELL, GIVE_BACK, OBTAIN = "keep", "sell", "give_back", "obtain"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Replanned:
+    """The plan from `day` on (`after`), beside the one from that day on with everything as planned (`as_planned`); `overlay`: of calibrated constants."""
+
+    plan: Plan
+    day: date
+    assumptions: tuple[Assumption, ...]
+    holdings: tuple[Holding, ...]
+    as_planned: Plan
+    after: Plan
+    overlay: Path | None
+    notes: tuple[Message, ...] = ()
+    read: tuple[Fact, ...] = ()
+    comparison: Comparison | None = field(default=None, repr=False)
+
+    @property
+    def difference(self) -> float | None:
+        """Return the objective from the day on less what it would be with everything as planned; None where either plan has no answer."""
+        if not (self.after.has_answer and self.as_planned.has_answer):
+            return None
+        return self.after.value - self.as_planned.value
+
+    @property
+    def doubt(self) -> float:
+        """Return the sum of the gaps of both plans, in the unit of the objective: a smaller difference may come from the search."""
+        return sum(
+            abs(plan.value) * float(plan.document["gap"] or 0.0)
+            for plan in (self.as_planned, self.after)
+            if plan.has_answer
+        )
+
+    @property
+    def rows(self) -> list[Row]:
+        """Return what to do from the day on as one flat table: keep, sell, give back, obtain."""
+        return actions(self.after)
+
+    @property
+    def document(self) -> Row:
+        """Return everything as JSON."""
+
+        def head(plan: Plan) -> Row:
+            return {
+                "status": plan.status,
+                "value": plan.document["objective"]["value"],
+                "bound": plan.document["bound"],
+            }
+
+        return {
+            "plan": self.plan.document["name"], "date": self.day.isoformat(), "unit": self.plan.objective["unit"],
+            "observed": [_assumption(each) for each in self.assumptions],
+            "held": [_held(each) for each in self.holdings],
+            "as_planned": head(self.as_planned), "after": head(self.after), "difference": self.difference, "doubt": self.doubt,
+            "actions": self.rows,
+            "comparison": None if self.comparison is None else self.comparison.document,
+            "notes": [each.row() for each in self.notes] + [fact.row() for fact in self.read],
+        }  # fmt: skip
+
+    @property
+    def words(self) -> list[str]:
+        """Say what is held, what the observations change, what to do, and what was not taken over."""
+        day, unit = self.day.isoformat(), self.plan.objective["unit"]
+        counts = {
+            how: sum(each.count for each in self.holdings if each.offer.how == how) for how in ("buy", "reserved")
+        }
+        late = sum(each.late for each in self.holdings)
+        words = [say("replan.held", day=day, bought=counts["buy"], reserved=counts["reserved"])]
+        if late:
+            words.append(say("replan.late", count=late))
+        difference = self.difference
+        if difference is None:
+            bad = self.after if not self.after.has_answer else self.as_planned
+            code = "replan.no_plan" if bad is self.after else "replan.none_as_planned"
+            words.append(say(code, status=say(f"status.{bad.status}")))
+        else:
+            code = "replan.more" if difference > 0 else "replan.less"
+            share = share_words(abs(difference / self.as_planned.value)) if self.as_planned.value else ""
+            words.append(say(code, day=day, value=f"{amount(self.after.value)} {unit}", money=f"{amount(abs(difference))} {unit}", share=share))  # fmt: skip
+            if abs(difference) <= self.doubt:
+                words.append(say("replan.doubt", money=f"{amount(self.doubt)} {unit}"))
+        return [*words, *(note.text() for note in self.notes)]
+
+    @property
+    def sections(self) -> list[tuple[str, list[Row]]]:
+        """Return (heading, rows), formatted for people."""
+        observed = [
+            {say("replan.column_figure"): each.name, say("replan.column_planned"): each.shown(each.planned), say("replan.column_observed"): each.shown(each.actual),
+             say("replan.column_factor"): f"{each.factor:.3g}"}
+            for each in self.assumptions
+        ]  # fmt: skip
+        done = [
+            {say("replan.column_do"): say(f"replan.do_{row['do']}"), say("replan.column_count"): row["count"], say("replan.column_system"): row["system"],
+             say("replan.column_how"): how_words(row["how"]), say("replan.column_site"): row["site"], say("replan.column_until"): row["until"] or ""}
+            for row in self.rows
+        ]  # fmt: skip
+        found = [(say("replan.head_observed"), observed), (say("replan.head_do", day=self.day.isoformat()), done)]
+        if self.comparison is not None:
+            printed = self.comparison.printed(SHOWN)
+            found += [(say("replan.head_change", table=TABLES[table]), rows) for table, rows in printed if rows]
+        return found
+
+
+def _assumption(each: Assumption) -> Row:
+    return {"kind": each.kind, "of": each.of, "name": each.name, "unit": each.unit, "planned": each.planned, "observed": each.actual, "factor": each.factor}  # fmt: skip
+
+
+def _held(each: Holding) -> Row:
+    return {
+        "site": each.site, "system": each.offer.system, "how": each.offer.how, "count": each.count, "late": each.late,
+        "delivered": each.came.isoformat(), "price": each.price,
+    }  # fmt: skip
+
+
+def actions(plan: Plan) -> list[Row]:
+    """List what a plan does with systems: keep, sell or give back what it starts with, and obtain others (of those by the hour, the most at once)."""
+    rows: list[Row] = []
+
+    def add(do: str, row: Mapping[str, Any], how: str, count: int, until: str | None = None, site: str = "") -> None:
+        if count:
+            rows.append(
+                {
+                    "do": do,
+                    "count": count,
+                    "system": row["system"],
+                    "how": how,
+                    "site": site or row["site"],
+                    "until": until,
+                }
+            )
+
+    for row in plan.document.get("owned") or ():
+        add(KEEP, row, "buy", row["kept"] + row["idle"])
+        for region, count in row["moved"].items():
+            add(KEEP, row, "buy", count, site=region)
+        add(SELL, row, "buy", row["sold"])
+    for rent in plan.document.get("rented") or ():
+        add(KEEP, rent, "reserved", rent["kept"], rent["until"])
+        for more in rent["extended"]:
+            add(KEEP, rent, "reserved", more["count"], more["day"])
+        for back in rent["given_back"]:
+            add(GIVE_BACK, rent, "reserved", back["count"], back["day"])
+    new: dict[tuple[str, str, str, str], int] = {}
+    for held in plan.fleet:
+        if held["offer"].startswith("offers") and held["how"] != "api":
+            key = (held["system"], held["how"], held["site"], held["offer"])
+            by_window = held["how"] in ("on_demand", "spot")
+            new[key] = max(new.get(key, 0), held["count"]) if by_window else new.get(key, 0) + held["count"]
+    for (system, how, site, _), count in new.items():
+        add(OBTAIN, {"system": system, "site": site}, how, count)
+    return rows
+
+
+def replan(
+    plan: Plan, files: Sequence[str | Path], folder: Path, *, day: date | None = None, assignments: Sequence[str] = (), overlays: Sequence[Path] = (),
+    cells: Mapping[str, str] = {}, limits: Mapping[str, str] = {}, progress: Progress | None = None,
+) -> Replanned:  # fmt: skip
+    """Plan again from `day` on (the latest date in the files if omitted) with what `files` state; calibrated constants go into `folder`.
+
+    `assignments`: each PATH=VALUE, on the spec from the day on; `limits`: `time_limit` and `memory` of each plan. Raises SpecError for a plan without an answer,
+    a day outside its horizon and the problems of all files at once, OSError for a missing file.
+    """
+    if not plan.has_answer:
+        raise SpecError([Issue("plan", Message.of("actual.plan_without_answer", status=plan.status).text())])
+    spec = edited(plan.document["spec"], tuple((f"solver.{name}", value) for name, value in limits.items()))
+    problem = resolved(plan.document["spec"], overlays)
+    rows: list[Figures] = []
+
+    def chosen(found: list[Figures]) -> list[Figures]:
+        rows.extend(found)
+        return _counting(found, _day_of(found, day)) if day is not None or _dates(found) else found
+
+    read = assumptions_of(plan, problem, catalog_used(problem, overlays), files, folder, cells, chosen)
+    on = _day_of(rows, day)
+    stated_anew = {each.partition("=")[0].strip() for each in assignments}
+    known = _known(rows, on, read.assumptions, stated_anew)
+    planned = planned_holdings(plan, problem, on)
+    say_line = progress or (lambda line: None)
+    before = rebased(spec, plan, problem, planned, Observed(on, stated=stated_anew))
+    stated = [each for each in read.assumptions if each.after is None and not each.is_same]
+    now = rebased(with_actual(spec, stated), plan, problem, as_delivered(planned, known.delivered, problem, on), known)
+    say_line(Message.of("replan.solving_planned", day=on.isoformat()).text())
+    as_planned = solve_document(changed(before.document, assignments, {}), overlays=overlays, progress=progress)
+    say_line(Message.of("replan.solving_observed", day=on.isoformat()).text())
+    own = [folder] if read.calibrated else []
+    after = as_planned if _is_same(before, now, own) else solve_document(changed(now.document, assignments, {}), overlays=[*overlays, *own], progress=progress)  # fmt: skip
+    comparison = (
+        compare(as_planned, after) if after is not as_planned and after.has_answer and as_planned.has_answer else None
+    )
+    return Replanned(
+        plan, on, tuple(read.assumptions), now.holdings, as_planned, after, own[0] if own else None, now.notes, tuple(read.notes), comparison
+    )  # fmt: skip
+
+
+def _is_same(before: Rebased, now: Rebased, own: Sequence[Path]) -> bool:
+    return not own and before.document == now.document
+
+
+def _dates(rows: Sequence[Figures]) -> list[date]:
+    """List the dates of the rows that state one; rows whose date is malformed are told of by their reader."""
+    return [date.fromisoformat(row.text("date")[:10]) for row in rows if row.text("date")]
+
+
+def _day_of(rows: Sequence[Figures], day: date | None) -> date:
+    """Return the day that is asked for, else the latest date of the rows. Raises SpecError where there is neither."""
+    dates = _dates(rows)
+    if day is None and not dates:
+        raise SpecError([Issue("--date", Message.of("replan.no_date").text())])
+    return day if day is not None else max(dates)
+
+
+def _counting(rows: Sequence[Figures], day: date) -> list[Figures]:
+    """Leave out rows after `day`, and of rates, lengths, latencies and power the rows that are not recent; rows without a date count."""
+    found = []
+    for row in rows:
+        when = date.fromisoformat(row.text("date")[:10]) if row.text("date") else day
+        if when <= day and ("price" in row.numbers or when > day - timedelta(days=RECENT_D)):
+            found.append(row)
+    return found
+
+
+def _known(rows: Sequence[Figures], day: date, assumptions: Sequence[Assumption], stated: Collection[str]) -> Observed:
+    """Collect where things stand on `day`: deliveries and progress by their latest row, and what the assumptions state anew."""
+    delivered: dict[Place, int] = {}
+    expected: dict[Place, date] = {}
+    done: dict[str, float] = {}
+    for row in sorted(rows, key=lambda row: row.text("date")):
+        if row.text("date") and date.fromisoformat(row.text("date")[:10]) > day:
+            continue
+        if "delivered" in row.numbers:
+            place = (row.text("site"), row.text("system"), row.text("how"))
+            delivered[place] = int(row.numbers["delivered"])
+            if row.text("expected"):
+                expected[place] = date.fromisoformat(row.text("expected")[:10])
+        if "done" in row.numbers:
+            done[row.text("job")] = row.numbers["done"]
+    rates = [each.of for each in assumptions if each.kind == RATE]
+    prices = {(row.text("system"), row.text("how")) for row in rows if "price" in row.numbers}
+    return Observed(day, rates, prices, done, delivered, expected, stated)
+
+
+def day_of(text: str) -> date:
+    """Read a day such as 2027-07-01. Raises SpecError."""
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError:
+        raise SpecError([Issue("--date", Message.of("replan.date_expected", given=text).text())]) from None
