@@ -14,6 +14,7 @@ from planner.solving.deadline import LEAST_S
 from planner.spec.model import PlanSpec
 from solvers.interface import Options
 from solvers.model.data import PlanData
+from solvers.search.hourly import divided
 from solvers.search.joint import solve
 from solvers.solution import Solution
 
@@ -41,7 +42,7 @@ def either_of(spec: PlanSpec) -> Callable[[PlanData, Options], Solution]:
             return found
         left = replace(options, time_limit_s=max(options.left_s(begin), LEAST_S))
         return replace(
-            solve(data.with_divided_replicas(), left, within=spec.simplicity.within, rate=spec.simplicity.rate),
+            solve(divided(data), left, within=spec.simplicity.within, rate=spec.simplicity.rate),
             relaxed=True,
         )
 
@@ -52,4 +53,4 @@ def as_found(problem: ResolvedSpec, form: Formulation, solution: Solution) -> tu
     """Return problem and program as the solution answers them: with divisible replicas where it holds no residents."""
     if not solution.relaxed:
         return problem, form
-    return asking_for(problem, "divisible"), replace(form, data=form.data.with_divided_replicas())
+    return asking_for(problem, "divisible"), replace(form, data=divided(form.data))

@@ -195,10 +195,6 @@ class PlanData:
             return self
         return replace(self.relaxation(), least_fleet=None)
 
-    def with_divided_replicas(self) -> PlanData:
-        """Return the same input with divisible replicas on whole hourly systems: a plan of it can be held."""
-        return self if self.point_whole is None else replace(self.relaxation(hourly=True), least_fleet=None)
-
     def relaxation(self, hourly: bool = False) -> PlanData:
         """Return the same input with divisible replicas, on at least the fleet of whole ones (`solvers.model.least_fleet`); `hourly`: on whole hourly systems."""
         data = self if hourly else self.by_use()

@@ -58,6 +58,11 @@ def solve_divisible(data: PlanData, options: Options) -> Solution:
     return solve_direct(data, left) if counted is None else counted
 
 
+def divided(data: PlanData) -> PlanData:
+    """Return the same input with divisible replicas on whole hourly systems: a plan of it can be held, unlike one of `PlanData.divisible`."""
+    return data if data.point_whole is None else replace(data.relaxation(hourly=True), least_fleet=None)
+
+
 def on_whole_hours(data: PlanData, found: Solution, options: Options) -> Solution | None:
     """Return the solution of a program by use with whole hourly systems, as a plan of `data`; its bound stays. None where no whole numbers keep the rows."""
     program = build(data)

@@ -37,7 +37,7 @@ from solvers.search.consolidation import consolidate, restricted
 from solvers.search.day_parts import with_day_parts
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
-from solvers.search.hourly import on_whole_hours, solve_divisible, with_starts, without_starts
+from solvers.search.hourly import divided, on_whole_hours, solve_divisible, with_starts, without_starts
 from solvers.search.parts import Rung, parts_of
 from solvers.search.proven import BOUNDING, raised, rated, with_every_slot, with_whole_hours
 from solvers.search.relaying import tidied
@@ -132,12 +132,12 @@ def solve(
     if whole and found.status == "infeasible" and data.least_fleet is not None:
         left = max(options.left_s(begin), SETTINGS.least_time_s)
         first = replace(options, time_limit_s=left, gap=1.0)  # any plan tells that it is for the whole replicas alone
-        divided = solve_divisible(data.with_divided_replicas(), first)
-        return found if divided.status != "infeasible" else replace(divided, relaxed=True)
+        apart = solve_divisible(divided(data), first)
+        return found if apart.status != "infeasible" else replace(apart, relaxed=True)
     if whole:
         divisible, found = found, with_whole_replicas(data, found, options, begin)
         if otherwise_divisible and not found.values and found.status == "limit":
-            found, data = _divided(data.with_divided_replicas(), divisible, options, begin)
+            found, data = _divided(divided(data), divisible, options, begin)
     found = _without_needless(data, found, options)
     if found.values and found.status == "limit":
         found = rated(found, options)

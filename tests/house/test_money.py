@@ -20,6 +20,8 @@ EXEMPT = {
     "design/characterise/value.py": "one case without a plan",
     "interpret/load/kv_tiers.py": "how much of a system's price its tiers of KV cache are",
     "interpret/owned.py": "proceeds of what is sold, which is no cost of the plan",
+    "studies/replan/held.py": "writes prices of a plan in the units of a spec",
+    "studies/replan/rebased.py": "what was paid for systems, to take from a ceiling on capital",
     "studies/sensitivity_factors.py": "makes the prices of a variant",
 }
 

@@ -1,1 +1,1 @@
-"""Plan again from a day on: what is owned and committed stays, what was observed since the plan was made counts, and the rest is decided anew."""
+"""Plan again from a day on: owned systems and commitments stay, observations since the plan was made count, and the rest is decided anew."""

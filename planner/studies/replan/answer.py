@@ -95,7 +95,7 @@ class Replanned:
 
     @property
     def words(self) -> list[str]:
-        """Say what is held, what the observations change, what to do, and what was not taken over."""
+        """Say how many systems are held, what the observations change, and what was not taken over."""
         day, unit = self.day.isoformat(), self.plan.objective["unit"]
         counts = {
             how: sum(each.count for each in self.holdings if each.offer.how == how) for how in ("buy", "reserved")

@@ -151,7 +151,7 @@ def rented_entries(holdings: Iterable[Holding], day: date, currency: str) -> lis
 def orders(
     holdings: Iterable[Holding], expected: Mapping[Place, date], day: date, currency: str
 ) -> Iterator[dict[str, Any]]:
-    """Write what is ordered and not delivered as offers of as many systems at their site and price, from the expected day on; from `day` where none is known."""
+    """Write open orders as offers of as many systems at their site and price, from the expected day on; from `day` where none is known."""
     for each in holdings:
         if each.late:
             rent = each.offer.how == RESERVED

@@ -1,7 +1,7 @@
-"""State a spec from a later day on: horizon, phases, moments, growth, jobs, limits, and what is held by then.
+"""State a spec from a later day on: horizon, phases, moments, growth, jobs, limits, and the systems held by then.
 
 The horizon ends where it did, rounded up to whole years. Growth of demand and changes of prices per year count from the day on, and what has grown by then
-stands in the figures. Not here: what is held (`held`), and what was observed (`observed`).
+stands in the figures. Not here: the systems held (`held`), and the observations (`answer`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Rebased:
-    """A spec from a day on, with how many systems of what is held were delivered, and notes on what could not be carried over."""
+    """A spec from a day on, with the holdings as delivered, and notes on what could not be carried over."""
 
     document: Document
     holdings: tuple[Holding, ...]
@@ -209,7 +209,7 @@ def _sites(result: Document, spec: PlanSpec, clock: _Clock) -> None:
 
 
 def _workloads(result: Document, spec: PlanSpec, clock: _Clock, known: Observed, phase: str | None) -> None:
-    """Let demand grow, and leave of each job what is not done. Raises SpecError with every job past its deadline, and where nothing is left."""
+    """Let demand grow, and leave of each job the work that is not done. Raises SpecError with every job past its deadline, and where nothing is left."""
     problems: list[Issue] = []
     gone: list[int] = []
     for i, workload in enumerate(spec.workloads):
@@ -303,7 +303,7 @@ def _leave_out(result: Document, spec: PlanSpec, gone: Sequence[int]) -> None:
 def _held(
     result: Document, plan: Plan, spec: PlanSpec, clock: _Clock, holdings: Sequence[Holding], known: Observed
 ) -> None:
-    """State what is owned and rented on the day."""
+    """State the systems owned and rented on the day."""
     owned = aged(result.get("owned") or (), plan, clock.elapsed_s, spec.owned)
     ends = {
         i: clock.start + timedelta(days=math.ceil(seconds_from(clock.start, entry.until) / DAY_S))
