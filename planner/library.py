@@ -177,7 +177,7 @@ def replan(
     plan: PlanSource, observed: str | Path | Sequence[str | Path], *, day: date | None = None, overlays: Sequence[Path] = (),
     folder: str | Path | None = None, cells: Mapping[str, str] = {},
 ) -> Replanned:  # fmt: skip
-    """Plan again from `day` on (the latest date in the files if omitted): what is owned and committed stays, and what `observed` files state counts.
+    """Plan again from `day` on (the latest date in the files if omitted): owned systems and commitments stay, and the figures of `observed` files count.
 
     `folder`: where calibrated constants go as an overlay, nowhere if omitted; `cells`: what rows of logs lack, by column. Raises SpecError for a plan
     without an answer, a day outside its horizon and malformed files; OSError.

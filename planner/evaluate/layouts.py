@@ -133,7 +133,7 @@ def _interval(setup: TrainingSetup, tier: str | None, run: Run | None) -> Interv
 
 
 def run_of(setup: TrainingSetup, chips: float) -> Run:
-    """Describe a job on so many chips as its interval sees it."""
+    """Describe a job on a number of chips as its interval sees it."""
     job = setup.job
     return Run.of(job.architecture, chips, job.spec.sequence_tokens, job.batch_sequences, setup.precision)
 

@@ -108,7 +108,7 @@ class Output:
         return self._file.read()
 
     def replace(self, text: str) -> None:
-        """Write the whole file anew, under another name, which is then given its own. What is passing stays. Raises OSError."""
+        """Write the whole file anew, under another name, which is then given its own. A file that is `passing` stays. Raises OSError."""
         if not self.passing:
             self._rewrite([text.encode()])
 

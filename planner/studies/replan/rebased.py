@@ -36,7 +36,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What is known on `day` beside the figures that the spec states already.
+    """Facts known on `day` beside the figures that the spec states already.
 
     `rates`: workloads whose demand is as observed, so that none of its growth is added; `prices`: (system, how) whose price is; `done`: shares of jobs
     that are done; `delivered`, `expected`: systems that have come by place, and the day on which the rest comes; `stated`: places of the spec from the
