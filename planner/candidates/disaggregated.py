@@ -21,6 +21,7 @@ from models.serving.disaggregation import DisaggregatedPoint
 from models.serving.percentiles import SloScreen
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.group_selection import LOADS, THROUGHPUT_TIE_TOL, fewest_systems, open_between
+from planner.candidates.load_steps import at_ends, find_steps
 from planner.candidates.points import OperatingPoint, Use
 from planner.candidates.serving import Grid
 from planner.candidates.worker_numbers import MOST_WORKERS, Found, NumbersSearch, Question, Sides
@@ -111,7 +112,8 @@ class GroupSearch:
         """Select groups by the systems that they occupy, and count those left out by reason. What was chosen is kept.
 
         The first of those for a round trip takes the fewest systems per request, of all pairs of layouts, batches and numbers of workers.
-        With whole replicas, groups join that take fewer at some share (`LOADS`) of the whole demand.
+        With whole replicas, groups join that take fewer at some share (`LOADS`) of the whole demand, or carry most on a number of systems
+        (`planner.candidates.load_steps`).
         """
         if asked not in self._chosen:
             self._chosen[asked] = self._choose(asked)
@@ -125,14 +127,19 @@ class GroupSearch:
             return [[] for _ in asked], Counter()
         questions = [self._questions(sides, each, trips.index(each.allowance_s)) for each in asked]
         search = NumbersSearch(sides, [q for mine in questions for q in mine], partial(self._try, sides, trips))
-        found = search.run()
+        found, further = search.run(), self.problem.spec.solver.points_per_system
+        of_one_kind = [mine if each.one_kind else mine[:1] for mine, each in zip(questions, asked, strict=True)]
+        steps = find_steps(search, of_one_kind, further)
         picks = [
-            fewest_systems(search, mine, each.most, self.problem.spec.solver.points_per_system)
-            for mine, each in zip(questions, asked, strict=True)
+            fewest_systems(search, [*mine, *at_ends(mine[0], each_steps)], each.most, further)
+            for mine, each_steps, each in zip(questions, steps, asked, strict=True)
         ]
         pairs, too_large = search.pairs
         between = np.logical_or.reduce(
-            [open_between(search, mine, pick.kept) for mine, pick in zip(questions, picks, strict=True)]
+            [
+                open_between(search, mine, pick.kept, each_steps.reach)
+                for mine, each_steps, pick in zip(questions, steps, picks, strict=True)
+            ]
         )
         used = {(int(found.prefill[i]), int(found.shape[i])) for pick in picks for i in pick.kept}
         for place in used:

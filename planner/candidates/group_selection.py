@@ -60,15 +60,18 @@ def fewest_systems(search: NumbersSearch, questions: Sequence[Question], most: i
     return Selection(kept, beyond, corners)
 
 
-def open_between(search: NumbersSearch, questions: Sequence[Question], groups: Sequence[int]) -> Bools:
+def open_between(
+    search: NumbersSearch, questions: Sequence[Question], groups: Sequence[int], reach: float = 0.0
+) -> Bools:
     """Tell [p, s] which pairs of layouts may take fewer systems than the groups kept, at a share of the demand between the shares that the questions ask about.
 
-    Only where groups are sought at shares of the demand (`LOADS`), the largest of which is the whole.
+    Only where groups are sought at shares of the demand (`LOADS`), the largest of which is the whole, and at loads above `reach`, up to which
+    the end of every step is known (`planner.candidates.load_steps`).
     """
     found = np.zeros(search.sides.able.shape[1:], dtype=bool)
     whole = max((question.load for question in questions[1:]), default=0.0)
-    if whole > 0.0 and groups:
-        for share in BETWEEN:
+    if groups:
+        for share in (share for share in BETWEEN if share * whole > reach):
             found |= search.open_pairs(replace(questions[0], load=share * whole, most_rate=np.inf), groups)
     return found
 
