@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from planner.studies.replan.answer import Replanned
     from planner.ways_in.benchmarks import Benchmark
     from planner.ways_in.draft import Sources
+    from planner.ways_in.history.forecast import Forecasts
     from planner.ways_out.formats import Export
 
 Source = str | Path | Mapping[str, Any]
@@ -124,6 +125,13 @@ def robust(plan: PlanSource, *, overlays: Sequence[Path] = (), scenarios: int = 
     from planner.robust.promises import robust
 
     return robust(_plan(plan), overlays=overlays, scenarios=scenarios, seed=seed)
+
+
+def forecast(file: str | Path, *, zone: str = "UTC") -> Forecasts:
+    """Forecast each workload of a CSV of past demand, as blocks `demand` of a spec; see `planner.ways_in.history`. Raises SpecError, OSError."""
+    from planner.ways_in.history.forecast import forecast
+
+    return forecast(file, zone)
 
 
 def replay(

@@ -31,7 +31,7 @@ from planner.cli.plan import HTML, add_check, add_plan, add_report, add_show, ad
 from planner.cli.prices import add_stale
 from planner.cli.probe import add_probe
 from planner.cli.resources import hold_to_memory, not_installed, out_of_memory
-from planner.cli.robust import add_replay, add_robust
+from planner.cli.robust import add_forecast, add_replay, add_robust
 from planner.cli.schema import add_schema
 from planner.cli.streams import abandon_output, prepare_streams
 from planner.cli.studies import add_studies
@@ -100,6 +100,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_probe(commands)
     add_robust(commands, shared)
     add_replay(commands, shared)
+    add_forecast(commands, shared)
     add_measure(commands, shared)
     add_compare(commands, shared)
     add_replan(commands, shared)

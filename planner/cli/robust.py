@@ -1,4 +1,4 @@
-"""The commands that try a plan: `robust`, in sampled scenarios, and `replay`, request by request beside the closed forms."""
+"""The commands that try a plan, `robust` in sampled scenarios and `replay` request by request, and `forecast`, which tells scenarios of demand."""
 
 from __future__ import annotations
 
@@ -76,4 +76,20 @@ def _replay(arguments: argparse.Namespace) -> int:
         asked=Asked(arguments.requests, arguments.seed, arguments.router, arguments.replicas), place=arguments.plan,
     )  # fmt: skip
     print_study(arguments, found)
+    return OK
+
+
+def add_forecast(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Add the command `forecast`."""
+    forecast = commands.add_parser("forecast", parents=[shared], help=helped("help.forecast"))
+    forecast.add_argument("file", metavar="FILE.csv", help=helped("help.forecast_file"))
+    forecast.add_argument("--zone", default="UTC", metavar="NAME", help=helped("help.forecast_zone"))
+    forecast.set_defaults(run=_forecast)
+
+
+def _forecast(arguments: argparse.Namespace) -> int:
+    from planner.cli.studies import print_study
+    from planner.library import forecast
+
+    print_study(arguments, forecast(arguments.file, zone=arguments.zone))
     return OK

@@ -23,6 +23,7 @@ NO_SEARCH = {
     "probe",
     "export",
     "replay",
+    "forecast",
 }
 """Commands that print, compare or check what is there already."""
 
