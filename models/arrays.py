@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Part = TypeVar("Part")
+Start = TypeVar("Start")
 LARGEST_KEY = 1 << 62  # 64 bits with a sign
 Result = Floats | float
 """Result of a closed form: an array where an argument is one, a number where all are numbers."""
@@ -26,6 +30,23 @@ def as_result(values: NDArray[Any] | float) -> Result:
     """
     result: Result = np.asarray(values)[()]
     return result
+
+
+@overload
+def sum_of(parts: Iterable[Part]) -> Part: ...
+@overload
+def sum_of(parts: Iterable[Part], start: Start) -> Part | Start: ...
+def sum_of(parts: Iterable[Any], start: Any = 0) -> Any:
+    """Add numbers or arrays from left to right: ((start + p1) + p2) + ...
+
+    The built-in `sum` compensates rounding of numbers from Python 3.12 on, and a plan must not depend on the version.
+    Shapes: arrays of shapes that broadcast. Units [as given]: of all parts the same. Reference: Python documentation, `sum`,
+    "Changed in version 3.12".
+
+    >>> sum_of([1e16, 1.0, -1e16]), sum_of([])
+    (0.0, 0)
+    """
+    return reduce(add, parts, start)
 
 
 def equal_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:

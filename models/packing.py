@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.arrays import Ints
+from models.arrays import Ints, sum_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Packing:
 
     def stranded(self, chips: int) -> int:
         """Count the free chips of nodes in use on which no further block of a number of chips fits."""
-        return sum(free % chips for free in self.free)
+        return sum_of(free % chips for free in self.free)
 
 
 def packed(blocks: Mapping[int, int], node_chips: int) -> Packing:

@@ -5,6 +5,7 @@ Nodes are names, edges are undirected with a round trip and a price. What a name
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -51,7 +52,7 @@ def best_paths(
     for end in ends:
         if end in found and end != start:
             hops = [graph.edges[hop] for hop in zip(found[end][:-1], found[end][1:])]
-            paths[end] = Path(tuple(found[end]), {name: sum(hop[name] for hop in hops) for name in ATTRIBUTES})
+            paths[end] = Path(tuple(found[end]), {name: math.fsum(hop[name] for hop in hops) for name in ATTRIBUTES})
     return {end: paths[end] for end in ends if end in paths}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result, as_result
+from models.arrays import Result, as_result, sum_of
 
 ACTIVITIES = ("compute", "memory", "communication", "host")
 
@@ -61,8 +61,8 @@ def chip_power_share(shares: Mapping[str, ArrayLike], constants: PowerConstants)
     >>> round(float(chip_power_share({"compute": 0.5, "memory": 0.25, "communication": 0.0, "host": 0.0}, c)), 6)
     0.75
     """
-    busy = sum(np.asarray(shares[name], float) for name in ACTIVITIES)
-    drawn = sum(np.asarray(shares[name], float) * getattr(constants, name) for name in ACTIVITIES)
+    busy = sum_of(np.asarray(shares[name], float) for name in ACTIVITIES)
+    drawn = sum_of(np.asarray(shares[name], float) * getattr(constants, name) for name in ACTIVITIES)
     return as_result(drawn + np.maximum(1.0 - busy, 0.0) * constants.idle)
 
 

@@ -14,7 +14,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Bools, Floats, as_result
+from models.arrays import Bools, Floats, as_result, sum_of
 
 LONGEST = 2.0  # times the root of the nodes
 SHORT_RING = 2  # two nodes share one link, not two
@@ -77,9 +77,9 @@ def torus(x: ArrayLike, y: ArrayLike = 1, z: ArrayLike = 1, *, brick: Sequence[A
     """
     dims = tuple(np.broadcast_arrays(*(np.asarray(a, float) for a in (x, y, z))))
     nodes = dims[0] * dims[1] * dims[2]
-    links = sum(nodes / m * ring_links(m) for m in dims)
+    links = sum_of(nodes / m * ring_links(m) for m in dims)
     bricks = (np.asarray(side, float) for side in brick)
-    between = sum(
+    between = sum_of(
         nodes / m * np.where(side < m, np.minimum(m / side, ring_links(m)), 0.0)
         for m, side in zip(dims, bricks, strict=True)
     )
@@ -95,8 +95,8 @@ def torus(x: ArrayLike, y: ArrayLike = 1, z: ArrayLike = 1, *, brick: Sequence[A
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = [2.0 * ring_links(m) / m * others / nodes / mean_ring_distance(m) for m in dims]
     rate = np.fmin.reduce([np.where(m > 1, rate, np.inf) for m, rate in zip(dims, rates, strict=True)])
-    hops = sum(mean_ring_distance(m) for m in dims) * nodes / others
-    most = sum(np.floor(m / 2.0) for m in dims)
+    hops = sum_of(mean_ring_distance(m) for m in dims) * nodes / others
+    most = sum_of(np.floor(m / 2.0) for m in dims)
     return Torus(*(as_result(part) for part in (nodes, links, between, np.minimum.reduce(cuts), rate, hops, most)))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Bools, Floats
+from models.arrays import Bools, Floats, sum_of
 from models.network.collectives import members_per_domain
 from models.network.designs import TREES, Design, torus_trunk
 from models.network.direct import balanced_dragonfly, torus_dims
@@ -237,7 +237,7 @@ def _torus_rate(plant: Plant, g: Floats, s: Floats, r: Floats, pattern: str) -> 
             np.floor(here * here / 4.0) * np.where(whole, 0.5, 1.0) for here, whole in zip(extents, wraps, strict=True)
         ]
         far = [np.where(whole, np.floor(here / 2.0), here - 1.0) for here, whole in zip(extents, wraps, strict=True)]
-        hops = sum(steps * apart for steps, apart in zip(far, strides, strict=True))
+        hops = sum_of(steps * apart for steps, apart in zip(far, strides, strict=True))
     load = np.maximum.reduce([amount * links * apart for amount, links, apart in zip(sent, used, strides, strict=True)])
     with np.errstate(divide="ignore"):
         share = np.where(load > 0, trunk / (plant.ports_per_system * load), np.inf)
@@ -247,7 +247,7 @@ def _torus_rate(plant: Plant, g: Floats, s: Floats, r: Floats, pattern: str) -> 
 def _ring_volumes(extents: list[Floats]) -> list[Floats]:
     """Compute `placement_torus.ring_volumes` per byte that a member sends in all, for arrays of bricks."""
     long = [(here > 1).astype(float) for here in extents]
-    count = np.maximum(sum(long), 1.0)
+    count = np.maximum(sum_of(long), 1.0)
     volumes = [np.zeros_like(here) for here in extents]
     for first in range(len(extents)):
         share = long[first] / count
@@ -255,7 +255,7 @@ def _ring_volumes(extents: list[Floats]) -> list[Floats]:
             d = (first + step) % len(extents)
             volumes[d] = volumes[d] + share * (extents[d] - 1.0) / extents[d]
             share = share / extents[d]
-    total = np.where(sum(volumes) > 0, sum(volumes), 1.0)
+    total = np.where(sum_of(volumes) > 0, sum_of(volumes), 1.0)
     return [volume / total for volume in volumes]
 
 

@@ -14,7 +14,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Floats, as_result
+from models.arrays import Floats, as_result, sum_of
 
 PATTERNS = ("ring", "line", "all-to-all")
 
@@ -104,7 +104,7 @@ def best_placement(degrees: Mapping[str, int], flows: Sequence[Flow], levels: Se
     moving = [axis for axis in degrees if degrees[axis] > 1]
     alone = tuple(axis for axis in degrees if degrees[axis] == 1)
     found = [place_in_order((*order, *alone), degrees, flows, levels) for order in permutations(moving)]
-    ranking = sorted(range(len(found)), key=lambda i: (found[i].bottleneck_s, sum(found[i].loads_s), i))
+    ranking = sorted(range(len(found)), key=lambda i: (found[i].bottleneck_s, sum_of(found[i].loads_s), i))
     return Placements(found[ranking[0]], found[0], found[ranking[-1]], len(found))
 
 
@@ -127,7 +127,7 @@ def place_in_order(
             flow.bytes_per_rank * share
             for flow, share in zip(flows, _shares(flows, degrees, strides, level.chips), strict=True)
         ]
-        loads.append(_time_s(max(sum(out, np.zeros(1)).tolist(), default=0.0), level.bytes_per_s))
+        loads.append(_time_s(max(sum_of(out, np.zeros(1)).tolist(), default=0.0), level.bytes_per_s))
         flows_s.append(tuple(_time_s(max(one), level.bytes_per_s) for one in out))
     return Placement(tuple(order), tuple(loads), tuple(flows_s))
 

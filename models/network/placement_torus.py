@@ -14,7 +14,7 @@ from itertools import pairwise, permutations, product
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from models.network.placement import Flow
 
 SHORT_RING = 2  # two nodes share one link
@@ -93,7 +93,7 @@ def best_torus_placement(
             TorusPlacement(factors, tuple(pick[which][2] for pick in chosen), tuple(pick[which][0] for pick in chosen))
             for which in (0, 1)
         )
-        if best is None or (low.bottleneck_s, sum(low.loads_s)) < (best.bottleneck_s, sum(best.loads_s)):
+        if best is None or (low.bottleneck_s, sum_of(low.loads_s)) < (best.bottleneck_s, sum_of(best.loads_s)):
             best = low
         if worst is None or high.bottleneck_s > worst.bottleneck_s:
             worst = high

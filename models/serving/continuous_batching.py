@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Bools, Result, picked
+from models.arrays import Bools, Result, picked, sum_of
 from models.queueing.arrivals import Arrivals, AtServers
 from models.queueing.queues import shared_rate
 from models.roofline import ChipRates
@@ -141,7 +141,7 @@ class ServingPoint:
 
     def bound_shares(self) -> dict[str, Result]:
         """Sum the engine's time by bound (compute, memory, communication, host); the shares add up to one."""
-        return {name: sum(self.shares[part] for part in parts) for name, parts in BOUNDS.items()}
+        return {name: sum_of(self.shares[part] for part in parts) for name, parts in BOUNDS.items()}
 
 
 NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name not in ("shares", "task", "arrivals", "encoders"))

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.arrays import Result, as_result
+from models.arrays import Result, as_result, sum_of
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
@@ -74,4 +74,4 @@ def encoder_bytes(lengths: Lengths) -> float:
     >>> encoder_bytes(examples.LENGTHS)
     0.0
     """
-    return float(sum(media.encoder.weight_bytes for media in lengths.media if not media.apart))
+    return float(sum_of(media.encoder.weight_bytes for media in lengths.media if not media.apart))

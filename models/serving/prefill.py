@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
-from models.arrays import Result, as_result
+from models.arrays import Result, as_result, sum_of
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
@@ -128,9 +128,9 @@ def prefill_time(
     if decode is not None:
         extra = {name: part - decode.step.breakdown[name] for name, part in extra.items()}
     chunks = computed / passes.chunk
-    total, charged = sum(extra.values()), passes.each
+    total, charged = sum_of(extra.values()), passes.each
     # A part of the pass can be shorter with the prompt in it, so that the shares of all parts are not all between 0 and 1.
-    together = np.clip(sum(extra[name] for name in OF_ALL_RANKS) / total, 0.0, 1.0)
+    together = np.clip(sum_of(extra[name] for name in OF_ALL_RANKS) / total, 0.0, 1.0)
     # Prompts that share a chunk all end with it.
     latency = total * (np.maximum(chunks, 1.0) + np.asarray(layouts.pp) - 1.0) / layouts.pp
     return PrefillTime(
@@ -224,5 +224,5 @@ def fullest_rank_prompts(prompts: ArrayLike, ranks: ArrayLike) -> Result:
     some = ~many & (a > _FEW * n)
     if np.any(some):
         a, n = a[some], n[some]
-        found[some] += sum(gammainc(j * n + 1.0, a) for j in range(1, _TERMS))
+        found[some] += sum_of(gammainc(j * n + 1.0, a) for j in range(1, _TERMS))
     return as_result(found)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result, as_result
+from models.arrays import Result, as_result, sum_of
 from models.formats import Precision, element_bytes
 from models.queueing.caches import session_hit_rate, zipf_groups, zipf_hit_rate
 from models.queueing.placement import fullest_worker
@@ -120,7 +120,7 @@ class PrefixCache:
     @property
     def hbm_bytes_per_chip(self) -> float:
         """Memory of a chip that the running batch does without [byte]."""
-        return sum(tier.bytes_per_chip for tier in self.tiers if tier.in_hbm)
+        return sum_of(tier.bytes_per_chip for tier in self.tiers if tier.in_hbm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ def cached_prefill(
         load_s(a, tier.latency_s, rate * part)
         for a, tier, rate, part in zip(alone, cache.tiers, asked, chosen, strict=True)
     )
-    taken = sum(hit * loaded for hit, loaded in zip(hits, chosen, strict=True))
+    taken = sum_of(hit * loaded for hit, loaded in zip(hits, chosen, strict=True))
     left = 1.0 - taken
 
     def mean(of_whole: Result, of_rest: Result) -> Result:
@@ -296,8 +296,8 @@ def cached_prefill(
 
     occupancy, square = mean(whole.occupancy_s, rest.occupancy_s), mean(whole.occupancy_s**2, rest.occupancy_s**2)
     ways = [(hit * loaded, load + rest.latency_s) for hit, loaded, load in zip(hits, chosen, loads, strict=True)]
-    latency = left * whole.latency_s + sum(chance * time for chance, time in ways)
-    latency_square = left * whole.latency_s**2 + sum(chance * time**2 for chance, time in ways)
+    latency = left * whole.latency_s + sum_of(chance * time for chance, time in ways)
+    latency_square = left * whole.latency_s**2 + sum_of(chance * time**2 for chance, time in ways)
     prompt = np.asarray(prompt_tokens, float)
     return CachedPrefill(
         mean=whole.mixed(rest, taken, latency),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Floats, Result, as_result
+from models.arrays import Floats, Result, as_result, sum_of
 from models.queueing.cumulants import Cumulants, delayed_cumulants, either, gamma_cumulants, mixture_quantile_s
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
@@ -47,7 +47,7 @@ def time_scv(prompt: PrefillTime, length_scv: ArrayLike, chunks: ArrayLike) -> R
     1.21
     """
     fixed = (
-        sum(prompt.breakdown.get(name, 0.0) for name in ("dense_memory", "expert_memory", "launch", "host"))
+        sum_of(prompt.breakdown.get(name, 0.0) for name in ("dense_memory", "expert_memory", "launch", "host"))
         / prompt.occupancy_s
     )
     rest = np.exp(-1.0 / np.maximum(chunks, 1e-3))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result, as_result
+from models.arrays import Result, as_result, sum_of
 from models.formats import Precision, stored
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
@@ -193,7 +193,7 @@ def speculative_step(
         name: part + (0.0 if name == HOST else passes * drafted.breakdown[name])
         for name, part in verify.breakdown.items()
     }
-    return verify, StepTime(sum(parts.values()), parts)
+    return verify, StepTime(sum_of(parts.values()), parts)
 
 
 def speculative_speedup(

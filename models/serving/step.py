@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Result
+from models.arrays import Result, sum_of
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
 from models.serving.decode import (
@@ -99,7 +99,7 @@ def _at_once(
     """Predict a pass of the whole batch: computing waits for each exchange."""
     parts, exchange = _parts(arch, chip, layouts, load, precisions, constants)
     parts["communication"] = parts["communication"] + exchange
-    return StepTime(sum(parts.values()), parts)
+    return StepTime(sum_of(parts.values()), parts)
 
 
 def _in_turns(
@@ -113,11 +113,11 @@ def _in_turns(
         fullest_tokens=None if load.fullest_tokens is None else np.asarray(load.fullest_tokens, float) / HALVES,
     )
     parts, exchange = _parts(arch, chip, layouts, half, precisions, constants)
-    busy = sum(part for name, part in parts.items() if name != HOST)
+    busy = sum_of(part for name, part in parts.items() if name != HOST)
     parts["communication"] = parts["communication"] + np.maximum(exchange - busy, 0.0)
     twice = {name: HALVES * part for name, part in parts.items()}
     twice[HOST] = _host_s(layouts, load.decode_sequences, constants)
-    return StepTime(sum(twice.values()), twice)
+    return StepTime(sum_of(twice.values()), twice)
 
 
 def _parts(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Floats, Result, as_result
+from models.arrays import Floats, Result, as_result, sum_of
 from models.formats import WIDE_BYTES, Precision, Stored, operand_bits
 from models.roofline import ChipRates
 from models.serving.constants import ServingConstants
@@ -47,7 +47,7 @@ class Lengths:
     @property
     def media_tokens(self) -> float:
         """Mean tokens that media add to a prompt [token]."""
-        return sum(media.tokens for media in self.media)
+        return sum_of(media.tokens for media in self.media)
 
     @property
     def prompt(self) -> Floats:
@@ -70,7 +70,7 @@ class Lengths:
         text = np.asarray(self.input_scv, float)
         if not self.media:
             return text
-        spread = sum(media.items_scv * media.tokens**2 for media in self.media)
+        spread = sum_of(media.items_scv * media.tokens**2 for media in self.media)
         both: Floats = (text * np.asarray(self.input_tokens, float) ** 2 + spread) / self.prompt**2
         return both
 
@@ -118,11 +118,11 @@ def products_s(
     """
     bits = gemm_bits(chip, precision)
     efficiency = constants.efficiency_at(bits) * constants.widened(width.narrow, bits)
-    total: Result = sum(flops.values(), 0.0)
+    total: Result = sum_of(flops.values(), 0.0)
     rate = chip.flop_per_s * efficiency
     if not any(np.any(width.wide[part]) for part in flops):
         return total / rate
-    wide = sum(work * width.wide[part] for part, work in flops.items())
+    wide = sum_of(work * width.wide[part] for part, work in flops.items())
     return (total - wide) / rate + wide / (chip.flop16_per_s * constants.efficiency_at(16))
 
 
@@ -138,8 +138,8 @@ def read_bytes(
     >>> float(read_bytes(CHIP, stored((), "bf16"), "bf16", SERVING, {"ffn": 10.0}))
     20.0
     """
-    wide: Result = sum((count * WIDE_BYTES * width.wide[part] for part, count in weights.items()), 0.0)
-    every: Result = sum((count * getattr(width, part) for part, count in weights.items()), 0.0)
+    wide: Result = sum_of((count * WIDE_BYTES * width.wide[part] for part, count in weights.items()), 0.0)
+    every: Result = sum_of((count * getattr(width, part) for part, count in weights.items()), 0.0)
     return wide + (every - wide) / constants.widened(width.narrow, gemm_bits(chip, precision))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Floats, Result, as_result
+from models.arrays import Floats, Result, as_result, sum_of
 from models.statistics.intervals import COVERAGE
 from models.statistics.levels import weighted_quantiles
 
@@ -43,7 +43,7 @@ def distance(parts: Mapping[str, float]) -> float:
     >>> distance({"batch": 3.0, "context": 4.0}), distance({})
     (5.0, 0.0)
     """
-    return float(np.sqrt(sum(part * part for part in parts.values())))
+    return float(np.sqrt(sum_of(part * part for part in parts.values())))
 
 
 def widened(low: ArrayLike, high: ArrayLike, slope: float, far: float) -> tuple[Result, Result]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.arrays import Bools, Floats
+from models.arrays import Bools, Floats, sum_of
 from models.statistics.fitting import Linearised, group_weights
 
 ROWS = "rows"  # level of the measurements themselves: how much they count against all priors
@@ -113,7 +113,7 @@ def chosen_strengths(
 
     def cost(strengths: Mapping[str, float]) -> float:
         each = spreads * np.array([strengths[level] for level in levels])
-        return sum(loss(t.left_out(each, strengths[ROWS]), t.scale, votes) for t in tangents)
+        return sum_of(loss(t.left_out(each, strengths[ROWS]), t.scale, votes) for t in tangents)
 
     found = dict.fromkeys((ROWS, *sorted(set(levels))), 1.0)
     best = cost(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from models.training.layer import head_s
 from models.training.run import Run
 from models.training.stack import fullest_stage_s, stack_times
@@ -33,7 +33,7 @@ def forward_s(run: Run, sequences: float) -> Floats:
     layouts = run.layouts
     micro_batches = np.ceil(sequences / (layouts.dp * layouts.micro_batch))
     stage = fullest_stage_s(run, {kind: forward for kind, (forward, _) in stack_times(run).items()}, head_s(run))
-    once = (micro_batches + layouts.pp - 1.0) * sum(stage.values())
+    once = (micro_batches + layouts.pp - 1.0) * sum_of(stage.values())
     once = once + micro_batches * pipeline_transfer_s(run) / 2.0 + run.constants.step_overhead_s
     waiting = straggler_factor(layouts.dp * layouts.cp, run.constants.straggler_per_doubling)
     rate = run.constants.release_rate_moe if np.any(run.arch.experts) else run.constants.release_rate_dense

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints, sum_of
 from models.training.adapters import adapters_per_rank
 from models.training.constants import DEFAULT_RECIPE, Recipe, TrainingConstants
 from models.training.layouts import OFFLOADS_ACTIVATIONS, OFFLOADS_OPTIMIZER, Layouts
@@ -238,13 +238,15 @@ def training_memory(
     for rank in rank_contents(arch, layouts, recipe.mtp_layers):
         state = state_bytes(arch, layouts, recipe, rank)
         stage = (
-            tokens * sum(count * part for count, part in zip(rank.by_kind, kept, strict=True) if count.any()) / copies
+            tokens
+            * sum_of(count * part for count, part in zip(rank.by_kind, kept, strict=True) if count.any())
+            / copies
         )
         held = in_flight_stages(layouts.pp, micro_batches, layouts.vpp, layouts.schedule, rank.rank)
-        on_chip = np.minimum(held, OFFLOAD_LAYERS * copies / np.maximum(sum(rank.by_kind), 1.0))
+        on_chip = np.minimum(held, OFFLOAD_LAYERS * copies / np.maximum(sum_of(rank.by_kind), 1.0))
         activations = stage * np.where(on_host, on_chip, held) + again
         here = rank.head * logits
-        runtime = constants.runtime_bytes + (constants.fragmentation - 1.0) * (sum(state) + activations + here)
+        runtime = constants.runtime_bytes + (constants.fragmentation - 1.0) * (sum_of(state) + activations + here)
         fullest = _fuller(TrainingMemory(*state, activations, here, runtime, gathered), fullest)
     assert fullest is not None
     return fullest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.arrays import Floats, Ints, Result, equal_rows
+from models.arrays import Floats, Ints, Result, equal_rows, sum_of
 from models.training.layer import BACKWARD_GEMMS, PARTS, Times, head_s, layer_times, projection_s
 from models.training.pipeline import DUALPIPE, slowest_stage, stage_layers
 from models.training.run import Run
@@ -36,10 +36,10 @@ class Work:
         found = stack_times(run)
         kinds = {kind: {part: one[part] + two[part] for part in PARTS} for kind, (one, two) in found.items()}
         forward, backward = (
-            sum((part for sides in found.values() for part in sides[side].values()), np.zeros_like(run.tokens))
+            sum_of((part for sides in found.values() for part in sides[side].values()), np.zeros_like(run.tokens))
             for side in (0, 1)
         )
-        products = sum((sides[0]["compute"] for sides in found.values()), np.zeros_like(run.tokens))
+        products = sum_of((sides[0]["compute"] for sides in found.values()), np.zeros_like(run.tokens))
         return cls(kinds, forward, backward, products, head_s(run))
 
     def at(self, place: Ints) -> Work:
@@ -151,8 +151,8 @@ def fullest_stage_s(run: Run, kinds: Mapping[str, Times], head_seconds: Floats |
     arch, layouts, d = run.arch, run.layouts, leading_layers(run.arch)
     counted = np.maximum(np.asarray(arch.layers, float) - d, 1.0)
     other, last = kinds[OTHERS], kinds.get(PREDICTING)
-    beside = np.asarray(head_seconds, float) + (0.0 if last is None else sum(last.values()))
-    pace = sum(other.values()) / counted
+    beside = np.asarray(head_seconds, float) + (0.0 if last is None else sum_of(last.values()))
+    pace = sum_of(other.values()) / counted
     most, heads = slowest_stage(arch.layers, layouts.pp, pace, beside)
     share = most / counted
     stage = {part: share * seconds for part, seconds in other.items()}
@@ -163,7 +163,7 @@ def fullest_stage_s(run: Run, kinds: Mapping[str, Times], head_seconds: Floats |
             np.floor(np.asarray(arch.layers, float) / stage_layers(arch.layers, layouts.pp)) - 1.0
         )  # the last such stage
         fewest = np.where(
-            sum(dense.values()) < pace, np.minimum(first_without_leading(d, chunk, layouts.pp), full), 0.0
+            sum_of(dense.values()) < pace, np.minimum(first_without_leading(d, chunk, layouts.pp), full), 0.0
         )
         j = np.minimum(leading_on(d, np.where(heads > 0, layouts.pp - 1.0, fewest), chunk), most)
         stage = {part: seconds + j * (dense[part] - other[part] / counted) for part, seconds in stage.items()}
@@ -183,6 +183,6 @@ def fullest_stage_s(run: Run, kinds: Mapping[str, Times], head_seconds: Floats |
         if last is not None:
             also = {part: seconds + ends * last[part] for part, seconds in also.items()}
         also["compute"] = also["compute"] + ends * head_seconds
-        slower = sum(also.values()) > sum(stage.values())
+        slower = sum_of(also.values()) > sum_of(stage.values())
         stage = {part: np.where(slower, also[part], seconds) for part, seconds in stage.items()}
     return stage

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.arrays import Floats, Ints, as_result
+from models.arrays import Floats, Ints, as_result, sum_of
 from models.network.collectives import all_gather_s, exposed_s, members_per_domain
 from models.roofline import ChipRates
 from models.training.constants import DEFAULT_RECIPE, FRAMEWORKS, Recipe, TrainingConstants
@@ -96,7 +96,7 @@ def training_step(
             arch, run.layouts, global_batch_sequences=global_batch_sequences, sequence_tokens=sequence_tokens,
             constants=constants, recipe=recipe,
         ).total  # fmt: skip
-    step_s = sum(breakdown.values(), np.zeros(len(layouts)))
+    step_s = sum_of(breakdown.values(), np.zeros(len(layouts)))
     if not np.isfinite(step_s).all():
         wrong = int(np.flatnonzero(~np.isfinite(step_s))[0])
         parts = ", ".join(n for n, part in breakdown.items() if n != "overhead" and not np.isfinite(part[wrong]))
@@ -131,7 +131,7 @@ def _step_parts(run: Run, global_batch_sequences: int) -> Times:
     step["offload"] = offload_s(run, micro_batches, *windows)
     step["overhead"] = step["overhead"] + run.constants.step_overhead_s
     waiting = straggler_factor(layouts.dp * layouts.cp, run.constants.straggler_per_doubling) - 1.0
-    step["overhead"] = step["overhead"] + waiting * sum(step.values())
+    step["overhead"] = step["overhead"] + waiting * sum_of(step.values())
     rate = run.constants.release_rate_moe if np.any(run.arch.experts) else run.constants.release_rate_dense
     progress = release_factor(run.recipe.release_year, rate)
     return {name: step[name] * progress for name in BREAKDOWN}

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Floats, Result, as_result
+from models.arrays import Floats, Result, as_result, sum_of
 from models.transformer.architecture import Architecture, parameter_counts, window_shape
 
 INDEX_BYTES = 132.0 / 128.0  # bytes of an element of an index key: 8 bit, and a scale of 4 bytes for 128 of them
@@ -160,7 +160,7 @@ def kv_bytes_per_token(arch: Architecture, bytes_per_element: ArrayLike) -> Resu
     width = np.asarray(bytes_per_element, float)
     growing = [kind for kind in attention_kinds(arch) if np.all(np.isinf(kind.held))]
     return as_result(
-        sum((k.layers * (k.entry * width + k.index * INDEX_BYTES) / k.ratio for k in growing), 0.0 * width)
+        sum_of((k.layers * (k.entry * width + k.index * INDEX_BYTES) / k.ratio for k in growing), 0.0 * width)
     )
 
 
@@ -246,7 +246,7 @@ def attended_tokens(arch: Architecture, context: ArrayLike) -> Result:
     110.0
     """
     context = np.asarray(context, float)
-    return as_result(sum((kind.layers * kind.attended(context) for kind in attention_kinds(arch)), 0.0 * context))
+    return as_result(sum_of((kind.layers * kind.attended(context) for kind in attention_kinds(arch)), 0.0 * context))
 
 
 def causal_pairs(arch: Architecture, tokens: ArrayLike) -> Result:
@@ -260,7 +260,7 @@ def causal_pairs(arch: Architecture, tokens: ArrayLike) -> Result:
     5000.0
     """
     s = np.asarray(tokens, float)
-    return as_result(sum((kind.layers * kind.pairs(s) for kind in attention_kinds(arch)), 0.0 * s))
+    return as_result(sum_of((kind.layers * kind.pairs(s) for kind in attention_kinds(arch)), 0.0 * s))
 
 
 def attention_flops(arch: Architecture, query_tokens: ArrayLike, context_tokens: ArrayLike) -> Result:

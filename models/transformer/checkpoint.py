@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.arrays import Result, as_result
+from models.arrays import Result, as_result, sum_of
 from models.formats import PARTS, Precision, checkpoint_of, stored
 from models.transformer.architecture import Architecture, parameter_counts
 
@@ -77,4 +77,4 @@ def wide_shares(arch: Architecture, precision: str) -> dict[str, float]:
     count, checkpoint = parameter_counts(arch), checkpoint_of(arch.checkpoints, precision)
     experts = count.moe_layers * arch.experts * count.per_expert
     each = (count.attention, count.dense_ffn, experts, count.router, count.embedding + count.head)
-    return {part: getattr(checkpoint, part) * n / sum(each) for part, n in zip(PARTS, each, strict=True)}
+    return {part: getattr(checkpoint, part) * n / sum_of(each) for part, n in zip(PARTS, each, strict=True)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from models.arrays import sum_of
 from planner.messages import Message
 
 MODE = "benchmark_mode"
@@ -45,7 +46,7 @@ def inferencex(result: Mapping[str, Any], tool: str) -> dict[str, Any]:
         "engine": _engine(str(result.get("framework") or "")),
         "weight_dtype": result.get("precision"),
         "chip": _chip(result),
-        "n_chips": sum(chips.values()),
+        "n_chips": sum_of(chips.values()),
         MODE: "disaggregated" if apart else "aggregated",
         "max_concurrency": result["conc"],
         "isl": result["isl"],
@@ -148,7 +149,7 @@ def _stack(report: Mapping[str, Any]) -> dict[str, Any]:
         "engine": _engine(str(first.get("tool") or "")),
         "engine_version": first.get("tool_version"),
         "chip": chips.pop(),
-        "n_chips": sum(pool["chips"] for pool in pools.values()),
+        "n_chips": sum_of(pool["chips"] for pool in pools.values()),
         MODE: "disaggregated" if apart else "aggregated",
     }
     if apart:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
+from models.arrays import sum_of
 from models.statistics.intervals import TIERS, Band, either_way, interval, tier_of, widened
 from planner.calibration.checks import facts_of
 from planner.calibration.fit import (
@@ -155,7 +156,7 @@ def validate(path: Path, catalog: Catalog, left_out: str | None = None, further:
         figures[o.case][o.metric] = {"measured": score.measured, "predicted": score.predicted}
         scores.append(score)
     runs = tuple(run_of(*each) for each in zip(cases, figures, memory, strict=True))
-    open_ways = sum(not case.way_stated for case in cases)
+    open_ways = sum_of(not case.way_stated for case in cases)
     return Validation(
         measurements.rows, measurements.reasons, tuple(scores), runs, _notes(cases, runs, catalog), open_ways
     )

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from models.arrays import Bools, Floats, Ints, Result, picked
+from models.arrays import Bools, Floats, Ints, Result, picked, sum_of
 from models.queueing.queues import gamma_quantile
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import ServingPoint
@@ -145,11 +145,11 @@ class GroupSearch:
         for place in used:
             between[place] = False
         counts = {
-            "dropped.over_point_count": sum(pick.beyond for pick in picks),
+            "dropped.over_point_count": sum_of(pick.beyond for pick in picks),
             "dropped.no_fewer_systems": pairs - len(used) - int(between.sum()),
             "dropped.between_shares": int(between.sum()),
             "dropped.numbers_between": search.untried(),
-            "dropped.further_corners": sum(
+            "dropped.further_corners": sum_of(
                 pick.corners for pick, each in zip(picks, asked, strict=True) if not each.one_kind
             ),
             "dropped.too_many_workers": too_large,
@@ -464,12 +464,12 @@ def without_replaceable(pairs: Sequence[WorkerGroup], alone: Sequence[OperatingP
             for p in some
             if p.capacity
             > (1 + THROUGHPUT_TIE_TOL)
-            * sum(best.get(id(option), 0.0) * systems for option, systems in zip(p.fleet_options, p.systems))
+            * sum_of(best.get(id(option), 0.0) * systems for option, systems in zip(p.fleet_options, p.systems))
         ]
 
     for point in alone:
-        learn(point.uses[0].option, point.capacity / sum(use.systems for use in point.uses))
+        learn(point.uses[0].option, point.capacity / sum_of(use.systems for use in point.uses))
     one_kind = better(pair for pair in pairs if pair.fleet_options[0] is pair.fleet_options[1])
     for pair in one_kind:
-        learn(pair.fleet_options[0], pair.capacity / sum(pair.systems))
+        learn(pair.fleet_options[0], pair.capacity / sum_of(pair.systems))
     return one_kind + better(pair for pair in pairs if pair.fleet_options[0] is not pair.fleet_options[1])

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints, sum_of
 from models.training.layouts import OFFLOAD, RECOMPUTE, Layouts, LayoutSpace, joined, parallel_layouts, with_levels
 from models.training.pipeline import SCHEDULES
 from models.training.step import TrainingStep
@@ -399,6 +399,6 @@ def layout_table(result: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _largest(parts: Mapping[str, float], count: int = 4) -> list[tuple[str, float]]:
     """List the largest parts of a step, each at least half a percent."""
-    total = sum(parts.values())
+    total = sum_of(parts.values())
     ordered = sorted(parts.items(), key=lambda item: -item[1])
     return [(name, seconds) for name, seconds in ordered[:count] if seconds >= 0.005 * total]

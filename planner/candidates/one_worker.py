@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from models.arrays import sum_of
 from planner.candidates.cache import EvaluationCache, Key
 from planner.candidates.serving import Grid, GridChoice
 from planner.messages import Message
@@ -56,7 +57,7 @@ def suffices(problem: ResolvedSpec, workload: ServingFacts, sides: Sequence[Side
     alone = [_smallest_for_all(problem, workload, choices) for _, choices in sides]
     least = [_smallest_worker(grids) for grids, _ in sides]
     if one_kind:
-        return alone[0] <= sum(least) + SIZE_TOL
+        return alone[0] <= sum_of(least) + SIZE_TOL
     return any(one <= worker + SIZE_TOL for one, worker in zip(alone, least, strict=True))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from models.arrays import sum_of
 from models.serving.continuous_batching import ServingPoint
 from planner.candidates.fleet_options import FleetOption
 from planner.problem.engine import EngineChoice
@@ -126,7 +127,7 @@ class OperatingPoint:
     @property
     def chips(self) -> float:
         """Count the chips of one replica."""
-        return sum(use.systems * use.option.system.chips for use in self.uses)
+        return sum_of(use.systems * use.option.system.chips for use in self.uses)
 
 
 def serving_run(point: OperatingPoint) -> Run:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import sum_of
 from models.reinforcement.iteration import COLOCATED, Iteration
 from models.serving.decode import ServingLayouts
 from models.training.layouts import Layouts, with_levels
@@ -341,7 +342,7 @@ class ReinforcementSearch:
         of_one = [holding_cost(self.problem, option, worth_s) for option in options]
 
         def holding(pair: tuple[int, int]) -> float:
-            return sum(count * cost for count, cost in zip(pair, of_one, strict=True) if count)
+            return sum_of(count * cost for count, cost in zip(pair, of_one, strict=True) if count)
 
         beside: dict[int, int] = {}  # largest rollout pool of each update pool, with which it is fastest
         for n, m in pairs:
@@ -458,7 +459,7 @@ def reinforcement_point(
         )  # fmt: skip
     option, parts = uses[0].option, {name: seconds / figures.iteration_s for name, seconds in figures.parts_s.items()}
     terms = RunTerms.of(option.system, option.offer, option.site)
-    chips = sum(count * option.system.chips for option, count in zip(offered.options, offered.systems, strict=True))
+    chips = sum_of(count * option.system.chips for option, count in zip(offered.options, offered.systems, strict=True))
     return OperatingPoint(
         workload=job,
         uses=tuple(uses),

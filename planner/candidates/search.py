@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from catalog.units import MILLI
+from models.arrays import sum_of
 from planner.candidates.apis import api_point
 from planner.candidates.cache import EvaluationCache, Grids, Key
 from planner.candidates.disaggregated import (
@@ -288,7 +289,7 @@ class _ServingSearch:
                 make_grid(workload, option.system, choice, option.scaleout, constants)
                 for choice in engine_choices(workload, option.system)
             ]
-            self.cache.evaluated += sum(np.size(grid.point.requests_per_s) for grid in self.cache.kept[key])
+            self.cache.evaluated += sum_of(np.size(grid.point.requests_per_s) for grid in self.cache.kept[key])
         grids: list[Grid] = self.cache.kept[key]
         if not grids and self.cache.first(key):
             self.cache.dropped[workload.name][Message.of("dropped.no_precision").text()] += 1
@@ -361,11 +362,11 @@ class _ServingSearch:
         key = (workload.name, *systems)
         if (*key, allowance_s) not in self._groups_at:
             self.cache.check_time()
-            before = sum(search.evaluated for search in searches)
+            before = sum_of(search.evaluated for search in searches)
             chosen, counts = choose_groups(searches, self._asked[key])
             self._groups_at.update(((*key, each_s), groups) for each_s, groups in chosen.items())
             self.cache.dropped[workload.name] += counts
-            self.cache.evaluated += sum(search.evaluated for search in searches) - before
+            self.cache.evaluated += sum_of(search.evaluated for search in searches) - before
         return self._groups_at[*key, allowance_s]
 
     def _place(

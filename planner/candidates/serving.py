@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from models.energy.power import PowerConstants
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import ServingPoint
@@ -247,7 +247,7 @@ def _encoders(
         return []
     systems = float(chips) / grid.system.chips
     watts = systems * float(encoder_power_w(grid.system, float(busy), constants.power))
-    weights = sum(media.encoder.weight_bytes for media in lengths_of(workload, grid.choice).media)
+    weights = sum_of(media.encoder.weight_bytes for media in lengths_of(workload, grid.choice).media)
     return [
         Use(
             ENCODE, option, systems, watts, grid.precision, {"tp": 1, "pp": 1, "dp": 1, "ep": 1}, 1, int(chips), memory_bytes=weights,

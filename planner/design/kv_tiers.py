@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from catalog.units import GIGA, MILLION, TERA
+from models.arrays import sum_of
 from planner.design.prices import converted, energy_price, held_per_s
 from planner.errors import Issue, SpecError
 from planner.estimate.aggregated_search import search_one_pool
@@ -112,7 +113,7 @@ class TierStudy:
 
     def added_per_s(self, sizes: Sizes) -> float:
         """Cost of the tiers of one system per second."""
-        return sum(size * price for size, price in zip(sizes[1:], self.tier_per_s_byte, strict=True))
+        return sum_of(size * price for size, price in zip(sizes[1:], self.tier_per_s_byte, strict=True))
 
     def systems_for(self, requests_per_s: float) -> float:
         """Systems for the demand, a whole number; 1 without a demand."""

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from catalog.errors import CatalogError, MissingFigure, UnknownName
 from catalog.lookup import Catalog
 from catalog.units import GIGA
+from models.arrays import sum_of
 from models.formats import RecipeFormat
 from models.network.group_links import Plant
 from models.training.layouts import CODES, Layouts, Rule, legal_rules, with_levels
@@ -341,8 +342,8 @@ def best_layouts(
     for precision, setup in setups.items():
         for part in limits.within(parts):
             searches[precision] = best_of(searches.get(precision), search_layouts(setup, part), count)
-    left = legal - sum(found.legal for found in searches.values())
-    fitting = sum(found.fitting for found in searches.values())
+    left = legal - sum_of(found.legal for found in searches.values())
+    fitting = sum_of(found.fitting for found in searches.values())
     if left and not fitting:
         limits.check()
     counts = {"legal": legal, "fitting": fitting, **limits.left_out("layouts", left, legal)}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import GIGA, HOUR_S, KILO
+from models.arrays import sum_of
 from models.reinforcement.iteration import COLOCATED
 from models.training.layouts import legal_rules
 from planner.candidates.layouts import layout_text
@@ -105,7 +106,7 @@ def answer_reinforcement(facts: CaseFacts) -> dict[str, Any] | str:
     best, job = splits[0], facts.learning
     found = figures(facts, best)
     systems = {role: chips / facts.system.chips for role, chips in _chips(best).items()}
-    it_w = sum(math.ceil(count) * (facts.system.idle_w + found.extra_w[role]) for role, count in systems.items())
+    it_w = sum_of(math.ceil(count) * (facts.system.idle_w + found.extra_w[role]) for role, count in systems.items())
     known = facts.constants.reinforcement
     return {
         "kind": KIND,
@@ -143,7 +144,7 @@ def figures(facts: CaseFacts, split: Split) -> Figures:
 
 def _losses(facts: CaseFacts, split: Split) -> dict[str, float]:
     """Compute what the goodput of a split falls short of 1 by, by cause."""
-    chips, terms = sum(_chips(split).values()), RunTerms(facts.system.chips)
+    chips, terms = sum_of(_chips(split).values()), RunTerms(facts.system.chips)
     return goodput_losses_of(facts.learning, chips, facts.constants.reliability, terms, split.update.chips)
 
 

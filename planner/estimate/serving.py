@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import sum_of
 from models.serving.percentiles import METRICS, TASK
 from models.serving.prompt_terms import first_token_parts
 from planner.errors import Issue, SpecError
@@ -100,19 +101,19 @@ def _check_consistency(facts: CaseFacts) -> None:
     if case.layout is not None and asked == "always":
         raise SpecError([Issue("layout", Message.of("estimate.layout_of_one_pool").text())])
     stated = [pool.chips for pool in (case.pools.prefill, case.pools.decode) if pool.chips] if case.pools else []
-    if stated and sum(stated) != case.chips:  # a case states the chips of both pools or of neither
+    if stated and sum_of(stated) != case.chips:  # a case states the chips of both pools or of neither
         raise SpecError(
-            [Issue("pools", Message.of("estimate.chips_of_pools", count=sum(stated), given=case.chips).text())]
+            [Issue("pools", Message.of("estimate.chips_of_pools", count=sum_of(stated), given=case.chips).text())]
         )
 
 
 def _failure_reason(facts: CaseFacts, tried: Sequence[SearchResult], load: Load) -> str:
     """State why no configuration is feasible."""
     points, fitting, meeting = (
-        sum(getattr(found, name) for found in tried) for name in ("points", "fitting", "meeting")
+        sum_of(getattr(found, name) for found in tried) for name in ("points", "fitting", "meeting")
     )
     if not fitting and facts.power_cap is not None:
-        free = sum(found.fitting for found in _search(replace(facts, power_cap=None), load)[1:])
+        free = sum_of(found.fitting for found in _search(replace(facts, power_cap=None), load)[1:])
         if free:
             return Message.of("estimate.under_power_cap", points=free, cap=cap_words(facts.power_cap.share)).text()
     if not fitting and (lack := shortfall(facts)) is not None:
@@ -170,7 +171,7 @@ def _configuration_document(facts: CaseFacts, configuration: ServingConfiguratio
         "tokens_per_s": rate * lengths.output,
         "tokens_per_s_per_replica": float(point.requests_per_s) * lengths.output,
         "tokens_per_s_per_chip": rate * lengths.output / configuration.chips,
-        **power_document(facts.power_cap, draw.speed, sum(systems_w), rate * lengths.output),
+        **power_document(facts.power_cap, draw.speed, sum_of(systems_w), rate * lengths.output),
         "mfu": mfu(facts.serving, rate, chips, float(point.computed_share)),
         "memory_bytes": float(point.memory_bytes),
         "hbm_bytes": configuration.systems[-1].hbm_bytes,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from models.arrays import sum_of
 from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.disaggregation import DisaggregatedPoint
@@ -183,7 +184,7 @@ def best_result(results: Iterator[SearchResult]) -> SearchResult:
     """Merge the results of several ways to run: their best configuration, and the sums of their counts."""
     found = list(results)
     points, fitting, meeting = (
-        sum(getattr(result, name) for result in found) for name in ("points", "fitting", "meeting")
+        sum_of(getattr(result, name) for result in found) for name in ("points", "fitting", "meeting")
     )
     configurations = [result.best for result in found if result.best is not None]
     # All carry the same load, so rate and latency compare them whatever the load states.

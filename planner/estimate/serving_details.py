@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Result
+from models.arrays import Result, sum_of
 from models.serving.percentiles import METRICS
 from models.serving.prefill import DecodeBatch, Prompts
 from models.serving.prefix_cache import prompt_cost
@@ -57,7 +57,7 @@ def cache_tiers(facts: CaseFacts, load: Load, configuration: ServingConfiguratio
         for name, hit, loaded, load, price in zip(names, found.hits, found.loaded, found.load_s, prices)
     ]  # fmt: skip
     return {
-        "hit_rate": float(sum(found.hits)),
+        "hit_rate": float(sum_of(found.hits)),
         **(
             {}
             if block.routing is None

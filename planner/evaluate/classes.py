@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Bools
+from models.arrays import Bools, sum_of
 from models.queueing.priority import priority_factors, priority_scvs
 from models.serving.continuous_batching import ServingPoint
 from models.serving.percentiles import latency_s, within_slo
@@ -26,7 +26,7 @@ def class_points(classes: list[RequestClass], point: ServingPoint) -> list[Servi
     The load of the queue for prefill is `prefill_load`, that of the slots the share of them in use.
     """
     levels = sorted({each.priority for each in classes})
-    shares = [sum(each.share for each in classes if each.priority == level) for level in levels]
+    shares = [sum_of(each.share for each in classes if each.priority == level) for level in levels]
     load = point.prefill_load
     full = point.batch / np.maximum(point.slots, 1.0)
     waits, slots = priority_factors(load, shares), priority_factors(full, shares)

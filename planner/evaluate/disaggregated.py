@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from catalog.units import MICRO
-from models.arrays import Ints, Result
+from models.arrays import Ints, Result, sum_of
 from models.energy.power import PowerConstants, serving_power_w
 from models.serving.constants import ServingConstants
 from models.serving.continuous_batching import BOUNDS
@@ -71,5 +71,5 @@ def link_of(
 
 def pool_power_w(shares: Mapping[str, Result], system: SystemFacts, constants: PowerConstants) -> Result:
     """Compute the IT power above idle of one system of a pool [W]; shares of the time below 1 in sum leave the rest idle."""
-    bounds = {name: sum(shares.get(part, 0.0) for part in parts) for name, parts in BOUNDS.items()}
+    bounds = {name: sum_of(shares.get(part, 0.0) for part in parts) for name, parts in BOUNDS.items()}
     return serving_power_w(bounds, system.idle_w, system.power_w, constants) - system.idle_w

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.arrays import Bools, Floats, equal_rows
+from models.arrays import Bools, Floats, equal_rows, sum_of
 from models.formats import element_bytes, kind_of
 from models.network.group_links import Plant, dimension_links
 from models.training.flops import TRAINING_PASSES, training_flops_per_token
@@ -86,7 +86,7 @@ def media_factor(setup: TrainingSetup) -> float:
         float(training_flops_per_token(setup.job.architecture, spec.sequence_tokens, setup.recipe))
         * spec.sequence_tokens
     )
-    encoders = sum(
+    encoders = sum_of(
         (TRAINING_PASSES if block.trained else 1.0) * float(encoder_flops(media_of(block, False).encoder, block.items))
         for block in spec.media
     )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import HOUR_S
-from models.arrays import Bools, Floats
+from models.arrays import Bools, Floats, sum_of
 from models.energy.power import training_power_w
 from models.formats import kind_of
 from models.reinforcement.iteration import ASYNCHRONOUS, COLOCATED, STREAMING, Iteration, Phases, iteration
@@ -238,7 +238,7 @@ def _run(setup: TrainingSetup, layouts: Layouts) -> Run:
 
 def _state_bytes(setup: TrainingSetup, layouts: Layouts, job: ReinforcementFacts) -> tuple[Floats, Floats]:
     """Compute (state of the policy, of critic, reference and reward) on the fullest chip [byte]; frozen ones are spread over all chips."""
-    own = sum(state_bytes(job.architecture, layouts, setup.recipe), np.zeros(len(layouts)))
+    own = sum_of(state_bytes(job.architecture, layouts, setup.recipe), np.zeros(len(layouts)))
     parameters = parameter_counts(job.architecture).total
     extra = np.zeros(len(layouts))
     if job.critic is not None:
@@ -379,7 +379,7 @@ def figures_of(
         shares = {name: float(part[i]) / seconds for name, part in drawn.items() if name not in ("prefill", "waiting")}
         shares["prefill_attention"] += float(drawn["prefill"][i]) / seconds
         memory[ROLLOUT] = float(engines.memory_bytes[i])
-        total = sum(shares.values())
+        total = sum_of(shares.values())
         shares = {name: share / max(total, 1.0) for name, share in shares.items()}
         extra[ROLLOUT] = float(pool_power_w(shares, pool.system, constants.power))
         idle[ROLLOUT] = float(found.rollout_idle[i])

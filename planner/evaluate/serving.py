@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from models.arrays import Floats, Ints, Result
+from models.arrays import Floats, Ints, Result, sum_of
 from models.energy.power import PowerConstants, serving_power_w
 from models.formats import cache_format
 from models.roofline import ChipRates
@@ -116,7 +116,7 @@ def encoder_use(
     lengths = lengths_of(workload, choice)
     first = np.asarray(calls_per_s, float) / (1.0 if workload.spec.session is None else workload.spec.session.calls)
     chips = encoder_workers(first, chip, lengths, known)
-    busy = sum(media.items * encoding_s(chip, media, known) for media in lengths.media)
+    busy = sum_of(media.items * encoding_s(chip, media, known) for media in lengths.media)
     return chips, first * busy / chips
 
 
@@ -223,7 +223,7 @@ def call_s(point: ServingPoint) -> float | None:
 
 def extra_power_w(system: SystemFacts, shares: Mapping[str, Result], constants: PowerConstants) -> Result:
     """Compute the IT power above idle of one fully occupied system [W]; `shares`: of the time, by part of a step."""
-    bounds: dict[str, Result] = {name: sum(shares[part] for part in parts) for name, parts in BOUNDS.items()}
+    bounds: dict[str, Result] = {name: sum_of(shares[part] for part in parts) for name, parts in BOUNDS.items()}
     return serving_power_w(bounds, system.idle_w, system.power_w, constants) - system.idle_w
 
 
@@ -255,7 +255,7 @@ def mfu(
     lengths = workload.spec.lengths
     prompt = workload.spec.prompt_tokens
     per_token = forward_flops_per_token(workload.architecture, prompt + lengths.output / 2)
-    peak = sum(count * rates.flop_per_s / rates.reached for rates, count in chips)
+    peak = sum_of(count * rates.flop_per_s / rates.reached for rates, count in chips)
     return float(requests_per_s * (computed_share * prompt + lengths.output) * per_token / peak)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 
+from models.arrays import sum_of
 from models.formats import Precision
 from models.serving import sessions as serving_sessions
 from models.serving import workload as serving_media
@@ -76,7 +77,7 @@ def prefix_hits(
         return 0.0
     places = tier_places(workload.architecture, layout, cache, precision)
     rate = requests_per_s * system.chips / float(layout.chips)
-    return float(sum(tier_hits(cache, places, rate)))
+    return float(sum_of(tier_hits(cache, places, rate)))
 
 
 def other_way(block: PrefixSharing) -> PrefixRouting:

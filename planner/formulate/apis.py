@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from catalog.units import YEAR_S
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from planner.problem.calendar import Calendar
 from planner.problem.facts import ServingFacts, SiteFacts
 
@@ -13,7 +13,7 @@ from planner.problem.facts import ServingFacts, SiteFacts
 def request_price(site: SiteFacts, workload: ServingFacts, calendar: Calendar) -> Floats:
     """Price one request in each slot [T]; zero at a site of our own."""
     parts = price_parts(site, workload, calendar).values()
-    return sum(parts, np.zeros(calendar.slots))
+    return sum_of(parts, np.zeros(calendar.slots))
 
 
 def token_costs(site: SiteFacts, workload: ServingFacts, calendar: Calendar) -> dict[str, Floats]:

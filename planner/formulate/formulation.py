@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats, Ints
+from models.arrays import Floats, Ints, sum_of
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, OperatingPoint, deployment_of
 from planner.formulate.costs import (
@@ -203,7 +203,7 @@ def _point_fields(
         "point_uses_systems": np.array([systems for _, _, systems in uses]),
         "point_capacity": np.array([point.capacity for point in points]),
         "point_power_w": np.array(
-            [sum(use.extra_it_w * use.option.pue for use in point.uses if use.option.owned) for point in points]
+            [sum_of(use.extra_it_w * use.option.pue for use in point.uses if use.option.owned) for point in points]
         ),
         "point_cost": costs.of(REPLICA, len(points), slots),
     }

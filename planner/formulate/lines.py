@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import YEAR_S
-from models.arrays import Bools, Ints
+from models.arrays import Bools, Ints, sum_of
 from planner.formulate.costs import Rates
 from planner.formulate.functionals import Functionals
 from planner.money import components
@@ -156,7 +156,7 @@ def _span(windows: Bools) -> tuple[int, int]:
 def shares_of_price(network: LineNetwork, uses: Sequence[tuple[int, int]]) -> dict[int, float]:
     """Split the payment for bytes on a way over its lines by their prices per byte; empty where all lines are free."""
     price = [(line, network.lines[line].price_per_byte) for line, _ in uses]
-    total = sum(part for _, part in price)
+    total = sum_of(part for _, part in price)
     return {line: part / total for line, part in price} if total else {}
 
 

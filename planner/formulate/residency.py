@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import sum_of
 from planner.candidates.apis import ROLE
 from planner.candidates.points import ENCODE, OperatingPoint, Use
 from planner.evaluate.residency import ServingPool, worker_ready_s
@@ -60,4 +61,4 @@ def point_ready_s(problem: ResolvedSpec, point: OperatingPoint) -> dict[str, flo
 
 def point_load_s(problem: ResolvedSpec, point: OperatingPoint) -> float:
     """Compute the time that a worker of a serving point loses at its start [s]."""
-    return sum(point_ready_s(problem, point).values())
+    return sum_of(point_ready_s(problem, point).values())

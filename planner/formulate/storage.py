@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import sum_of
 from planner.candidates.points import OperatingPoint
 from planner.evaluate.interruptions import RunTerms, storage_rates
 from planner.problem.facts import ResolvedSpec, TrainingFacts
@@ -36,7 +37,7 @@ def storage_arrays(problem: ResolvedSpec, points: Sequence[OperatingPoint]) -> d
     return {
         "point_storage": np.array(
             [
-                sum(rates(problem, point)) if math.isfinite(point.uses[0].option.site.storage_bytes_per_s) else 0.0
+                sum_of(rates(problem, point)) if math.isfinite(point.uses[0].option.site.storage_bytes_per_s) else 0.0
                 for point in points
             ]
         ),

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from planner.interpret.decisions import Decisions
 from planner.money.components import AT_METER, COMPONENTS
 from planner.money.terms import CARBON, COST, ENERGY, AnyTerms, Place
@@ -59,14 +59,14 @@ class Accounts:
             if not place[1]:
                 continue
             used = {name: self.system_seconds[name, (place[0], place[1], place[2])] for name in names}
-            total = sum(used.values())
+            total = sum_of(used.values())
             for name in names:
                 part = amount * (used[name] / total if total else 1 / len(names))
                 result[name] += part
                 at_site[place[0], name] += part
         for (_, site, system, _), amount in shared:
             if not system:  # a cost that belongs to the site as a whole
-                total = sum(at_site[site, name] for name in names)
+                total = sum_of(at_site[site, name] for name in names)
                 for name in names:
                     result[name] += amount * (at_site[site, name] / total if total else 1 / len(names))
         return result

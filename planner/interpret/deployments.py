@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.arrays import Ints
+from models.arrays import Ints, sum_of
 from planner.evaluate.residency import read_at_start
 from planner.formulate.formulation import Formulation
 from planner.formulate.relays import worker_price
@@ -62,7 +62,7 @@ def _row(decided: Decisions, p: int, workers: Ints) -> dict[str, Any]:
     """Build the row of a point from its workers [role, slot]."""
     point = decided.form.points[p]
     parts = point_ready_s(decided.problem, point)
-    load_s = sum(parts.values())
+    load_s = sum_of(parts.values())
     pools: list[dict[str, Any]] = [
         {
             "role": use.role,

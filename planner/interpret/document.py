@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import sum_of
 from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation
 from planner.interpret.accounts import Accounts, Line
@@ -65,7 +66,7 @@ def interpret(
     decided = read_solution(problem, candidates, form, solution)
     accounts, workloads = Accounts(decided), WorkloadRows(decided)
     costs = accounts.by_component()
-    totals = _totals(decided, accounts, sum(costs.values()))
+    totals = _totals(decided, accounts, sum_of(costs.values()))
     functional = form.data.objective.functional
     sense, unit = sense_and_unit(document)
     value = {"cost": totals["cost"], "carbon_kg": totals["carbon_kg"]}.get(functional)
@@ -168,15 +169,15 @@ def _totals(decided: Decisions, accounts: Accounts, cost: float) -> dict[str, An
     chips = np.zeros(problem.calendar.windows)
     for u, (k, term) in enumerate(form.holdings):
         chips[term.first : term.last + 1] += decided.count[u] * form.fleet_options[k].system.chips
-    served = sum(
+    served = sum_of(
         float(decided.flow[a] @ problem.calendar.seconds) * problem.serving[w].spec.lengths.output
         for a, (w, *_) in enumerate(form.arcs)
     )
     return {
         "cost": cost,
-        "carbon_kg": sum(accounts.carbon_lines.values()),
+        "carbon_kg": sum_of(accounts.carbon_lines.values()),
         "energy_j": accounts.energy_j,
-        "tokens": served + sum(job.spec.tokens for job in problem.training),
+        "tokens": served + sum_of(job.spec.tokens for job in problem.training),
         "chips": int(chips.max(initial=0)),
         "peak_power_w": float(decided.site_power_w(owned_only=False).sum(axis=0).max(initial=0.0)),
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Ints
+from models.arrays import Ints, sum_of
 from models.network.designs import Design, Network, bisection_bytes_per_s, latency_s, network
 from models.network.group_links import Plant
 from planner.candidates.fleet_options import FleetOption
@@ -46,7 +46,7 @@ def fabric_rows(decided: Decisions) -> list[dict[str, Any]]:
     for keys in _networks(decided, held):
         if len(keys) > 1:
             kinds = [(options[key], held[key]) for key in keys]
-            rows.append(_joint_row(kinds, sum(charged[key] for key in keys)))
+            rows.append(_joint_row(kinds, sum_of(charged[key] for key in keys)))
             continue
         [key] = keys
         (site, system, design, size), count, option = key, int(held[key].max()), options[key]
@@ -91,7 +91,7 @@ def _joint_row(kinds: Sequence[tuple[FleetOption, Ints]], charged: float) -> dic
         "system": " + ".join(names),
         "design": option.fabric,
         "size": size,
-        "systems": sum(counts),
+        "systems": sum_of(counts),
         "members": dict(zip(names, counts, strict=True)),
         "taken": float(taken[fullest]) / size,
     } | fabric_row(plants, counts, charged, option.site.own_network)
@@ -126,8 +126,8 @@ def _built(plants: Sequence[Plant], systems: Sequence[int], parts: NetworkFacts)
     """Count the parts of the network of a number of systems of each kind; port by port where they have different numbers of ports."""
     ports = [plant.ports_per_system for plant in plants]
     if len(set(ports)) == 1:
-        return whole_network(plants[0], sum(systems), parts)
-    total = sum(count * each for count, each in zip(systems, ports, strict=True))
+        return whole_network(plants[0], sum_of(systems), parts)
+    total = sum_of(count * each for count, each in zip(systems, ports, strict=True))
     rack_ports = 0 if parts.copper_link_price is None else parts.rack_systems * min(ports)
     return network(plants[0].design, total, 1, parts.radix, rack_systems=rack_ports)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from planner.problem.facility import OPEN, HallFacts, RackFacts
 from planner.problem.limit_labels import LimitLabel, rack_positions, rack_power
 
@@ -24,7 +24,7 @@ def facility_limits(decided: Decisions) -> Iterator[tuple[LimitLabel, float, flo
         hall = site.hall
         mine = [(rack, counts) for (region, _), (_, rack, counts) in held.items() if region == site.region]
         if math.isfinite(hall.positions):
-            racks = sum(
+            racks = sum_of(
                 (hall.racks_per_system(rack) * counts for rack, counts in mine),
                 np.zeros(decided.problem.calendar.slots),
             )

@@ -10,6 +10,7 @@ from typing import Any
 
 from catalog.figures import Figure
 from catalog.units import is_money
+from models.arrays import sum_of
 from planner.candidates.points import Candidates
 from planner.candidates.unproven import left_out, points_considered
 from planner.facts import Fact, rows
@@ -101,7 +102,7 @@ def coverage(candidates: Candidates, whole: bool) -> dict[str, Any]:
     return {
         "coverage": {
             "points": points_considered(candidates),
-            "left_out": sum(count for _, count in reasons),
+            "left_out": sum_of(count for _, count in reasons),
             "reasons": rows,
         }
     }
@@ -190,7 +191,7 @@ def assumption_rows(
     assumptions: Iterable[Assumption], lines: Mapping[tuple[str, str, str, str], float]
 ) -> list[dict[str, Any]]:
     """List each assumed figure with the share of the objective that depends on it; `lines`: amounts of cost or carbon lines."""
-    total = sum(lines.values())
+    total = sum_of(lines.values())
     of_component: dict[str, dict[tuple[str, str, str, str], float]] = {}
     for line, amount in lines.items():
         of_component.setdefault(line[0], {})[line] = amount
@@ -206,7 +207,7 @@ def assumption_rows(
                     if any(pattern[0] in ("*", component) for pattern in scope)
                 ]
                 shares[scope] = (
-                    sum(
+                    sum_of(
                         amount
                         for mine in near
                         for line, amount in mine.items()

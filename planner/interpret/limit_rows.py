@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from models.arrays import sum_of
 from planner.interpret.accounts import Accounts
 from planner.interpret.decisions import Decisions
 from planner.interpret.facility import facility_limits
@@ -104,9 +105,9 @@ def _amounts(decided: Decisions, accounts: Accounts) -> Iterator[Row]:
     problem = decided.problem
     money, terms = problem.spec.currency, decided.form.terms
     rows: list[Row] = [
-        (BUDGET, sum(accounts.cost_lines.values()), problem.budget, money),
+        (BUDGET, sum_of(accounts.cost_lines.values()), problem.budget, money),
         (CAPITAL, total(purchases(terms), accounts.units), problem.capital, money),
-        (CARBON, sum(accounts.carbon_lines.values()), problem.carbon_kg, "kg"),
+        (CARBON, sum_of(accounts.carbon_lines.values()), problem.carbon_kg, "kg"),
     ]
     for p, phase in enumerate(problem.phases):
         bought = by_position(purchases(terms, p), SYSTEM, accounts.units)
@@ -122,5 +123,5 @@ def _job_times(decided: Decisions) -> Iterator[Row]:
     """Yield the time that each job runs at full width."""
     for job in decided.problem.training:
         seconds = decided.problem.calendar.seconds
-        busy_s = sum(float(decided.active[p] @ seconds) for p in decided.used_by(job))
+        busy_s = sum_of(float(decided.active[p] @ seconds) for p in decided.used_by(job))
         yield job_time(job), busy_s, job.spec.deadline - job.spec.start, "s"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import YEAR_S
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from planner.formulate.formulation import Formulation
 from planner.formulate.lines import (
     Stages,
@@ -141,7 +141,7 @@ class LineDecisions:
     def shares(self, line: int) -> dict[str, float]:
         """Return the shares of the workloads in a line, by the bytes that they send over it."""
         mine = self._by_workload(line)
-        return {name: carried / sum(mine.values()) for name, carried in mine.items()}
+        return {name: carried / sum_of(mine.values()) for name, carried in mine.items()}
 
     def _paid(self, amounts: Amounts) -> dict[tuple[int, str], float]:
         """Add up the payments for bytes by line and traffic; no line is paid for tokens that an API sells."""

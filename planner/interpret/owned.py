@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import DAY_S
+from models.arrays import sum_of
 from planner.interpret.decisions import Decisions
 from planner.interpret.phases import day_of
 from planner.money.components import SYSTEM
@@ -29,7 +30,7 @@ def owned_rows(decided: Decisions) -> list[dict[str, Any]]:
         at = held[offer.path]
         count, kept = int(offer.supply), at.get(owned.region, 0)
         moved = {region: n for region, n in at.items() if region != owned.region}
-        left = count - kept - sum(moved.values())
+        left = count - kept - sum_of(moved.values())
         worth = offer.prices[owned.region] * owned.worth
         rows.append(
             {
@@ -83,7 +84,7 @@ def rented_rows(decided: Decisions) -> list[dict[str, Any]]:
         for last, holdings in sorted(changed.items()):
             gone_s, count = float(edges[last + 1]), sum(int(decided.count[u]) for u in holdings)
             entry: dict[str, Any] = {"count": count, "day": day_of(problem, gone_s)}
-            more = sum(float(paid[u] - kept_cost) * int(decided.count[u]) for u in holdings)
+            more = sum_of(float(paid[u] - kept_cost) * int(decided.count[u]) for u in holdings)
             if gone_s < end_s:
                 row["given_back"].append(entry | {"saves": -more})
             else:

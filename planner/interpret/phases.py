@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from catalog.units import DAY_S, MILLION, YEAR_S
-from models.arrays import Bools, Floats
+from models.arrays import Bools, Floats, sum_of
 from planner.candidates.fleet_options import FleetOption
 from planner.money.components import SYSTEM
 from planner.money.terms import by_position, in_phase, in_window, purchases, total
@@ -56,7 +56,7 @@ def phase_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
         inside = (problem.calendar.window >= first) & (problem.calendar.window <= last)
         bought = by_position(purchases(form.terms, p), SYSTEM, accounts.units)
         spent = float(cost[first : last + 1].sum())
-        paid_for = float(sum(rate[inside] @ worth[inside] for rate in tokens.values()))
+        paid_for = float(sum_of(rate[inside] @ worth[inside] for rate in tokens.values()))
         rows.append(
             {
                 "name": phase.name,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from planner.formulate.formulation import Formulation
 from planner.problem.facts import QualityFacts, ResolvedSpec
 
@@ -22,7 +22,7 @@ def requests_by_member(problem: ResolvedSpec, form: Formulation, flow: Floats) -
 
 def shares(facts: QualityFacts, requests: dict[str, float]) -> dict[str, float]:
     """Compute the share of a workload's requests that each architecture answers."""
-    total = sum(requests.get(name, 0.0) for name in facts.members.values())
+    total = sum_of(requests.get(name, 0.0) for name in facts.members.values())
     return {
         architecture: requests.get(name, 0.0) / total if total else 0.0 for architecture, name in facts.members.items()
     }
@@ -48,7 +48,7 @@ def quality_rows(
             "floor": facts.least,
             "source": facts.source,
             "mix": facts.mix,
-            "reached": sum(facts.scores[architecture] * part[architecture] for architecture in answering) / sum(part.values()),
+            "reached": sum_of(facts.scores[architecture] * part[architecture] for architecture in answering) / sum_of(part.values()),
             "lowest_hour": _lowest_hour(problem, facts, form, flow),
             "architectures": [
                 {"architecture": architecture, "quality": score, "share": part.get(architecture, 0.0), "name": facts.members[architecture] if architecture in part else None}
@@ -63,6 +63,6 @@ def _lowest_hour(problem: ResolvedSpec, facts: QualityFacts, form: Formulation, 
     """Find the least mean score over the requests of one hour."""
     score = {name: facts.scores[architecture] for architecture, name in facts.members.items()}
     mine = [(a, score[name]) for a, (w, *_) in enumerate(form.arcs) if (name := problem.serving[w].name) in score]
-    asked = sum((flow[a] for a, _ in mine), np.zeros(problem.calendar.slots))
-    scored = sum((flow[a] * points for a, points in mine), np.zeros(problem.calendar.slots))
+    asked = sum_of((flow[a] for a, _ in mine), np.zeros(problem.calendar.slots))
+    scored = sum_of((flow[a] * points for a, points in mine), np.zeros(problem.calendar.slots))
     return float((scored[asked > 0] / asked[asked > 0]).min()) if asked.any() else min(score.values())

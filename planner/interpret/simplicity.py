@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.arrays import Bools
+from models.arrays import Bools, sum_of
 from planner.problem.limit_labels import MOST_KINDS, MOST_SITES, LimitLabel
 from planner.problem.phases import API
 
@@ -96,6 +96,6 @@ def part_limits(decided: Decisions) -> Iterator[tuple[LimitLabel, float, float, 
     if asked.most_sites is not None:
         yield MOST_SITES, float(len({site for site, _ in held})), float(asked.most_sites), "site"
     if asked.most_kinds is not None:
-        kinds = [sum(mask.astype(int) for (at, _), mask in held.items() if at == site) for site, _ in held]
+        kinds = [sum_of(mask.astype(int) for (at, _), mask in held.items() if at == site) for site, _ in held]
         most = max((int(np.max(counts)) for counts in kinds), default=0)
         yield MOST_KINDS, float(most), float(asked.most_kinds), "kind"

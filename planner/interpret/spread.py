@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from planner.problem.facts import ResolvedSpec
 from planner.problem.limit_labels import LimitLabel, largest_share
 from planner.problem.spread import zones_of
@@ -23,9 +23,9 @@ def spread_rows(problem: ResolvedSpec, arcs: Sequence[tuple[int, ...]], flow: Fl
         if workload.spec.spread is None:
             continue
         mine = [(flow[a], r) for a, (w, _, r, _) in enumerate(arcs) if problem.serving[w].asked == workload.asked]
-        total = sum((each for each, _ in mine), np.zeros(problem.calendar.slots))
+        total = sum_of((each for each, _ in mine), np.zeros(problem.calendar.slots))
         for zone in zones_of(problem):
-            inside = sum((each for each, r in mine if problem.sites[r].fails_with == zone), np.zeros(len(total)))
+            inside = sum_of((each for each, r in mine if problem.sites[r].fails_with == zone), np.zeros(len(total)))
             share = inside[total > 0] / total[total > 0]
             rows.append({
                 "workload": workload.asked,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from models.arrays import sum_of
 from models.storage import load_s
 from planner.evaluate.interruptions import state_sizes
 from planner.formulate.storage import rates
@@ -26,7 +27,7 @@ def storage_used(decided: Decisions) -> Iterator[tuple[LimitLabel, float, float]
         return
     for site in limited(problem):
         here = [p for p in decided.used if decided.form.points[p].site == site.region]
-        used = sum((point_storage[p] * decided.active[p] for p in here), np.zeros(problem.calendar.slots))
+        used = sum_of((point_storage[p] * decided.active[p] for p in here), np.zeros(problem.calendar.slots))
         yield storage_bandwidth(site), float(used.max()), site.storage_bytes_per_s
 
 

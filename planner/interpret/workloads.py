@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import MILLION
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from models.formats import kind_of
 from models.training.layouts import Layouts
 from planner.candidates.apis import ROLE
@@ -57,7 +57,7 @@ class WorkloadRows:
         tokens = self._tokens_per_s(workload, mine)
         worth = float(tokens @ (seconds * self.problem.calendar.discount))
         chip_seconds = {p: self.form.points[p].chips * float(self.decided.active[p] @ seconds) for p in mine}
-        worked = sum(chip_seconds.values())
+        worked = sum_of(chip_seconds.values())
         shares = ("mfu",) if isinstance(workload, ServingFacts) else ("mfu", "hfu")
         return {
             "name": workload.name,
@@ -76,7 +76,7 @@ class WorkloadRows:
             "slo": self._slo(workload, mine) if isinstance(workload, ServingFacts) else [],
             "utilisation": self._utilisation(mine),
             **{
-                name: sum(getattr(self.form.points[p], name) * chip_seconds[p] for p in mine) / worked
+                name: sum_of(getattr(self.form.points[p], name) * chip_seconds[p] for p in mine) / worked
                 if worked
                 else None
                 for name in shares
@@ -113,7 +113,7 @@ class WorkloadRows:
             return {}
         calendar, asked = self.problem.calendar, workload.spec
         there_s = float(calendar.seconds @ calendar.within(asked.start, asked.deadline))
-        run_s = sum(float(self.decided.active[p] @ calendar.seconds) for p in mine)
+        run_s = sum_of(float(self.decided.active[p] @ calendar.seconds) for p in mine)
         return {"deadline_s": asked.deadline, "slack_s": max(there_s - run_s, 0.0)}
 
     def _point(self, p: int) -> dict[str, Any]:
@@ -221,8 +221,8 @@ class WorkloadRows:
     def _utilisation(self, mine: list[int]) -> float | None:
         """Divide the time at work of the systems that some points use, for whatever workload, by the time for which they are held."""
         used = dict.fromkeys(id(use.option) for p in mine for use in self.form.points[p].uses)  # in the order of points
-        held = sum(self._held_chip_s[option] for option in used)
-        return sum(self._busy_chip_s[option] for option in used) / held if held else None
+        held = sum_of(self._held_chip_s[option] for option in used)
+        return sum_of(self._busy_chip_s[option] for option in used) / held if held else None
 
     @cached_property
     def _busy_chip_s(self) -> dict[int, float]:

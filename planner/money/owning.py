@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from planner.money.components import (
     FABRIC,
     FACILITY,
@@ -81,7 +81,7 @@ def owning(bought: Purchase) -> tuple[Owned, ...]:
 
 def total_worth(bought: Purchase) -> Amount:
     """Compute the present value of owning a system, without the hall and the energy."""
-    return sum((part.worth for part in owning(bought)), 0.0)
+    return sum_of((part.worth for part in owning(bought)), 0.0)
 
 
 def holding_worth(paid: Amount, per_s: Amount, held_s: Amount) -> Amount:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.arrays import Floats, Ints
+from models.arrays import Floats, Ints, sum_of
 from planner.money.components import COMPONENTS, DATED
 
 COST, CARBON, ENERGY, CAPITAL = "cost", "carbon_kg", "energy_j", "capital"
@@ -205,7 +205,9 @@ def coefficients(terms: Iterable[AnyTerms], decision: str, shape: Sequence[int])
 def total(terms: Iterable[AnyTerms], decided: Mapping[str, Floats]) -> float:
     """Add up the amounts of terms for values of the decisions; a decision that is not made has none."""
     return float(
-        sum(term.amounts(decided[term.decision]).sum() for term in terms if term.decision in decided and len(term.at))
+        sum_of(
+            term.amounts(decided[term.decision]).sum() for term in terms if term.decision in decided and len(term.at)
+        )
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from models.serving.continuous_batching import ServingPoint
 from models.serving.percentiles import latency_s
 from planner.errors import Issue, SpecError
@@ -135,7 +135,7 @@ def _load(deployed: Deployed, hour: str, trace: Path | None, asked: Asked) -> di
     )
     point = at_rate(deployed.point_at, each)
     tiers = tiers_of(deployed.server, each)
-    means = both_means(deployed, run, point, None if tiers is None else sum(tiers.hits))
+    means = both_means(deployed, run, point, None if tiers is None else sum_of(tiers.hits))
     rows = compared(deployed, run, point)
     return {
         "workload": deployed.workload, "point": deployed.point, "site": deployed.site, "hour": hour,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
+from models.arrays import sum_of
 from models.serving.continuous_batching import ServingPoint
 from models.serving.decode import ServingLayouts
 from models.serving.prefix_cache import PrefixCache, Zipf
@@ -65,7 +66,7 @@ class Deployed:
     @property
     def typical(self) -> float:
         """Return the mean rate of all replicas over the calendar [request/s]."""
-        return sum(rate * weight for rate, weight in zip(self.rates, self.weights)) / sum(self.weights)
+        return sum_of(rate * weight for rate, weight in zip(self.rates, self.weights)) / sum_of(self.weights)
 
 
 def deployments_of(plan: Plan, problem: ResolvedSpec) -> tuple[list[Deployed], list[dict[str, str]]]:
@@ -80,7 +81,7 @@ def deployments_of(plan: Plan, problem: ResolvedSpec) -> tuple[list[Deployed], l
         if workload["name"] not in facts:
             continue
         rows = [(row, served.get(row["id"], ())) for row in workload["points"]]
-        total = sum(_requests(problem, rates) for _, rates in rows)
+        total = sum_of(_requests(problem, rates) for _, rates in rows)
         for row, rates in rows:
             if not rates or max(rates) <= 0.0:
                 continue
@@ -95,7 +96,7 @@ def deployments_of(plan: Plan, problem: ResolvedSpec) -> tuple[list[Deployed], l
 
 def _requests(problem: ResolvedSpec, rates: Iterable[float]) -> float:
     """Sum the requests of the calendar."""
-    return float(sum(rate * float(seconds) for rate, seconds in zip(rates, problem.calendar.seconds)))
+    return float(sum_of(rate * float(seconds) for rate, seconds in zip(rates, problem.calendar.seconds)))
 
 
 def _rates(plan: Plan, problem: ResolvedSpec) -> dict[str, list[float]]:

@@ -12,6 +12,7 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
+from models.arrays import sum_of
 from planner.replay.steps import StepTimes
 
 HALF = (
@@ -137,7 +138,7 @@ class Prefill:
             else:
                 kept.append(part)
         self.under_way = kept
-        return self.budget - min(left), self.budget * self.ranks - sum(left), max(attention), ready
+        return self.budget - min(left), self.budget * self.ranks - sum_of(left), max(attention), ready
 
 
 class Engine:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from models.arrays import sum_of
 from planner.replay.engine import Engine, Log, Prefill, Work
 from planner.replay.pipeline import Pipeline
 from planner.replay.prefixes import PrefixStore
@@ -139,7 +140,7 @@ class Group:
     @property
     def inside(self) -> int:
         """Count its requests."""
-        return len(self.queue) + self.under_way + len(self.moving) + sum(engine.inside for engine in self.engines)
+        return len(self.queue) + self.under_way + len(self.moving) + sum_of(engine.inside for engine in self.engines)
 
     @property
     def waiting(self) -> int:
@@ -209,10 +210,10 @@ class Series:
         """Add the state at a time."""
         engines = [engine for replica in replicas for engine in replica.engines]
         self.times_s.append(now)
-        self.waiting.append(float(sum(replica.waiting for replica in replicas)))
+        self.waiting.append(float(sum_of(replica.waiting for replica in replicas)))
         self.running.append(float(sum(len(engine.running) + len(engine.prefilling) for engine in engines)))
         used = [engine.held / engine.memory.room_bytes for engine in engines]
-        self.cache.append(float(sum(used) / len(used)))
+        self.cache.append(float(sum_of(used) / len(used)))
 
 
 def run(

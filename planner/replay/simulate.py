@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.arrays import Bools, Floats
+from models.arrays import Bools, Floats, sum_of
 from models.formats import element_bytes
 from models.serving.disaggregation import TransferLink
 from models.serving.kv_cache import cache_bytes_per_chip, kv_bytes_per_chip
@@ -222,7 +222,7 @@ def _means(
     rate = (len(counted) - 1) / max(float(counted[-1] - counted[0]), 1e-300) / len(replicas)
     gaps = np.diff(counted)
     decoding = float((end - first)[chosen].mean()) if chosen.any() else 0.0
-    asked = sum(store.asked for store in stores)
+    asked = sum_of(store.asked for store in stores)
     prompts = requests.prompts[chosen]
     outputs = requests.outputs[chosen]
     each = max(log.prompts, 1)
@@ -242,5 +242,5 @@ def _means(
         "busy": log.busy_s / max(whole * len(engines), 1e-300),
         "prefill_s": log.prompts_s / each,
         "wait_s": float(waits.mean()) if chosen.any() else 0.0,
-        "hits": sum(store.hits for store in stores) / asked if asked else 0.0,
+        "hits": sum_of(store.hits for store in stores) / asked if asked else 0.0,
     }

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats, Ints
+from models.arrays import Floats, Ints, sum_of
 from planner.candidates.cache import Grids
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, OperatingPoint
@@ -213,7 +213,7 @@ class ScenarioSearch:
             point_pool=np.array([d.pool for d in chosen], dtype=np.int64),
             point_uses=np.array([row[:2] for row in uses], dtype=np.int64).reshape(-1, 2),
             point_systems=np.array([row[2] for row in uses]),
-            point_power_w=np.array([sum(u.extra_it_w * u.option.pue for u in d.point.uses if u.option.owned) for d in chosen]),
+            point_power_w=np.array([sum_of(u.extra_it_w * u.option.pue for u in d.point.uses if u.option.owned) for d in chosen]),
             capacity=np.array([self.capacities.of(d)[s] for d in chosen]),
             pace=pace,
             ports=np.array([(p, g) for p, d in enumerate(chosen) for g, facts in enumerate(self.problem.porting) if needs(facts, d.point)], dtype=np.int64).reshape(-1, 2),

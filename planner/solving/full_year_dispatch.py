@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from catalog.units import DAY_S
-from models.arrays import Floats, Ints
+from models.arrays import Floats, Ints, sum_of
 from planner.candidates.points import Candidates, OperatingPoint
 from planner.formulate.formulation import Formulation, formulate
 from planner.formulate.joint_network import kept_apart, kind_of
@@ -74,11 +74,11 @@ def dispatched(
     asked = float((data.demand.sum(axis=(0, 1)) * data.slot_hours_s).sum())
     left = float((found.unmet.sum(axis=(0, 1)) * data.slot_hours_s).sum())
     undone = float((found.unfinished / data.job_work).max(initial=0.0)) if len(data.job_work) else 0.0
-    cost = float(sum(accounts.cost_lines.values()))
+    cost = float(sum_of(accounts.cost_lines.values()))
     return {
         "slots": full.calendar.slots,
         "cost": cost,
-        "carbon_kg": float(sum(accounts.carbon_lines.values())),
+        "carbon_kg": float(sum_of(accounts.carbon_lines.values())),
         "difference": cost / totals["cost"] - 1.0 if totals["cost"] else 0.0,
         "unmet": _share(left / asked if asked else 0.0),
         "unfinished": _share(undone),

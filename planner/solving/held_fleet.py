@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.arrays import Floats, Ints
+from models.arrays import Floats, Ints, sum_of
 from planner.candidates.points import OperatingPoint
 from planner.interpret.solution import count_held
 from planner.problem.derating import scaled
@@ -212,4 +212,4 @@ def _uses_of(points: Sequence[OperatingPoint], option_of: dict[int, int]) -> tup
 
 def _power_w(points: Sequence[OperatingPoint]) -> Floats:
     """Compute the power above idle of one active replica at the meter [W]; a rented system counts nothing."""
-    return np.array([sum(u.extra_it_w * u.option.pue for u in point.uses if u.option.owned) for point in points])
+    return np.array([sum_of(u.extra_it_w * u.option.pue for u in point.uses if u.option.owned) for point in points])

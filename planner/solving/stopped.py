@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.units import GIGA
+from models.arrays import sum_of
 from planner.candidates.cache import OutOfMemory, OutOfTime
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.candidates.pairs import connected_pairs
@@ -125,4 +126,4 @@ def _work(problem: ResolvedSpec, options: Sequence[FleetOption], apart: bool) ->
         asked = workload.spec.disaggregation
         work += len(options) if asked != "always" else 0
         work += pairs if asked == "always" or (asked == "allowed" and apart) else 0
-    return work + sum(pairs if isinstance(job, ReinforcementFacts) else len(options) for job in problem.training)
+    return work + sum_of(pairs if isinstance(job, ReinforcementFacts) else len(options) for job in problem.training)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from catalog.units import HOUR_S, HOURS_PER_DAY, YEAR_S
+from models.arrays import sum_of
 from models.formats import (
     CACHE_FORMATS,
     RECIPE_FORMATS,
@@ -258,7 +259,7 @@ class Serving(Workload):
     @field_validator("origins")
     @classmethod
     def _shares(cls, origins: list[Origin]) -> list[Origin]:
-        total = sum(origin.share for origin in origins)
+        total = sum_of(origin.share for origin in origins)
         if abs(total - 1) > 1e-6:
             raise ValueError(Message.of("spec.shares_sum", total=f"{total:g}").text())
         return origins
@@ -309,7 +310,7 @@ class Serving(Workload):
     @property
     def prompt_tokens(self) -> float:
         """Compute the mean tokens of a prompt [token]; of a session over all its calls, whose context grows."""
-        first = self.lengths.input + sum(media.tokens for media in self.media or [])
+        first = self.lengths.input + sum_of(media.tokens for media in self.media or [])
         if self.session is None:
             return first
         return first + self.session.earlier_calls * (self.session.growth + self.lengths.output)
@@ -414,7 +415,7 @@ class Training(Workload):
     @field_validator("media")
     @classmethod
     def _among_the_sequence(cls, media: list[Media] | None, known: ValidationInfo) -> list[Media] | None:
-        tokens, sequence = sum(each.tokens for each in media or []), known.data.get("sequence_tokens", math.inf)
+        tokens, sequence = sum_of(each.tokens for each in media or []), known.data.get("sequence_tokens", math.inf)
         if tokens > sequence:
             raise ValueError(Message.of("spec.media_longer_than_sequence", tokens=f"{tokens:g}", most=sequence).text())
         return media

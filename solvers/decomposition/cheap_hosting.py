@@ -6,6 +6,7 @@ only add cost; what it adds to the plan is counted.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,7 +34,7 @@ def without_hosting_cost(data: PlanData) -> PlanData:
 def max_hosting_cost(data: PlanData) -> float:
     """Sum the objective costs of all possible hosting: an upper bound on what any plan pays for it."""
     name = data.objective.functional
-    return sum(float(part[name].sum()) for part in (data.host_cost, data.edge_cost) if name in part)
+    return math.fsum(float(part[name].sum()) for part in (data.host_cost, data.edge_cost) if name in part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ limits on the cost of slots; nor porting, the cost of preemption, and storage (s
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -294,7 +295,7 @@ def total(data: PlanData, values: Mapping[str, Floats], name: str) -> float:
         (data.host_cost, "host"),
         (data.edge_cost, "edge"),
     )
-    result = sum(float((part[name] * values[block]).sum()) for part, block in parts if name in part)
+    result = math.fsum(float((part[name] * values[block]).sum()) for part, block in parts if name in part)
     if name in data.point_cost:
         result += float((data.point_cost[name] * values["x"]).sum() + (data.point_cost[name] * values["v"]).sum())
     return result

@@ -10,6 +10,7 @@ import numpy as np
 from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.units import GIGA
+from models.arrays import sum_of
 from models.formats import RECIPE_FORMATS, WEIGHT_FORMATS, element_bytes, operand_bits
 from models.network.algorithms import ALGORITHMS, chosen_algorithm, latency_share, slowest_s
 from models.serving.decode import ACTIVATION_BYTES, ServingLayouts, exchange_bytes
@@ -174,7 +175,7 @@ def _tightest(workload: ServingFacts, metric: str) -> float | None:
 
 
 def _sum(work: Mapping[str, Work], what: str) -> float:
-    return float(sum(np.asarray(getattr(part, what)) for part in work.values()))
+    return float(sum_of(np.asarray(getattr(part, what)) for part in work.values()))
 
 
 def _phase(name: str, work: Mapping[str, Work], tokens: float) -> dict[str, Any]:
@@ -324,7 +325,7 @@ def _precision(arch: Architecture, name: str) -> dict[str, Any]:
         "weight_bytes": float(size),
         "over_bf16": float(size / checkpoint_bytes(arch, "bf16")),
         "kv_precision": precisions(arch, name).kv_cache,
-        "kept_wider": sum(wide.values()),
+        "kept_wider": sum_of(wide.values()),
         "ready": not uneven,
         "in_the_way": Message.of("characterise.widths_uneven", names=", ".join(uneven), size=str(BLOCK)).text()
         if uneven

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.units import DAY_S, HOUR_S, YEAR_S
+from models.arrays import sum_of
 from planner.candidates.apis import ROLE
 from planner.candidates.cache import OutOfMemory, OutOfTime
 from planner.candidates.fleet_options import FleetOption, charged
@@ -87,7 +88,7 @@ def _ranked(
 
 def _row(problem: ResolvedSpec, point: OperatingPoint) -> Row | None:
     """Evaluate a point at full load, per system; None where no system of it can be held."""
-    systems = sum(use.systems for use in point.uses)
+    systems = sum_of(use.systems for use in point.uses)
     cost_per_s = drawn_w = price = 0.0
     for use in point.uses:
         held_per_s = holding_per_s(problem, use.option)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import DAY_S, MILLION
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from models.energy.power import energy_per_token_j, facility_power_w
 from models.serving.continuous_batching import BOUNDS
 from models.transformer.architecture import Architecture, parameter_counts
@@ -50,7 +50,7 @@ def codesign(
     space = resolve_space(document, overlays)
     prices, found = resolve_prices(space), search_space(space, limits)
     rows = _rows(space, prices, found)
-    running, left = sum(row["runs"] for row in rows), int(np.count_nonzero(~found.tried))
+    running, left = sum_of(row["runs"] for row in rows), int(np.count_nonzero(~found.tried))
     if not running and left:
         limits.check()
     if not running:
@@ -169,7 +169,7 @@ def _system_w(system: SystemFacts, found: Found, here: Any, constants: Any) -> F
 
 def _bound(shares: Mapping[str, Floats], place: int) -> str:
     """Name what takes most of the time."""
-    by_bound = {name: sum(float(shares[part][place]) for part in parts) for name, parts in BOUNDS.items()}
+    by_bound = {name: sum_of(float(shares[part][place]) for part in parts) for name, parts in BOUNDS.items()}
     return max(by_bound, key=lambda name: by_bound[name])
 
 

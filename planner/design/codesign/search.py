@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints, sum_of
 from models.formats import PRECISIONS
 from models.roofline import ChipRates
 from models.serving.continuous_batching import NUMBERS, ServingPoint, aggregated
@@ -123,7 +123,7 @@ def _joined(count: int, parts: Sequence[tuple[Ints, _Part]], refused: Mapping[in
             column[places] = part.points[name]
         for name, share in part.shares.items():
             shares.setdefault(name, np.zeros(count))[places] = share
-    tried_pairs = sum(part.pairs.variant.size for _, part in parts)
+    tried_pairs = sum_of(part.pairs.variant.size for _, part in parts)
     return Found(tried, runs, ServingLayouts(*sizes), copies, batch, points, shares, room, refused, tried_pairs)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from models.arrays import sum_of
 from planner.design.edge.options import Evaluation, Options, catalog_of, find_options
 from planner.design.edge.program import Assignment, EdgeData, solve_edge, solve_most
 from planner.design.edge.reasons import beside
@@ -49,7 +50,7 @@ def edge(document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: Sea
     planned = len(best.out) < len(spec.tasks)
     searched = [t for t in best.out if all(option.evaluated for option in options.table[t])]
     changes = Repairs(spec, document, best.out, evaluation)
-    without = sum(not _with_repairs(tasks[t], t, changes) for t in searched)
+    without = sum_of(not _with_repairs(tasks[t], t, changes) for t in searched)
     return EdgeAnswer({
         "kind": "edge",
         "name": spec.name,
@@ -168,7 +169,7 @@ def _fleet(options: Options, data: EdgeData, best: Assignment, f: int) -> dict[s
         "power_w": draw,
         "power_limit_w": fleet.power_limit_w(),
         "battery_s": None if battery is None else battery / draw,
-        "uplink_bytes_per_s": float(sum(data.uplink[t, best.tier[t]] for t in limits.tasks)),
+        "uplink_bytes_per_s": float(sum_of(data.uplink[t, best.tier[t]] for t in limits.tasks)),
     }
 
 

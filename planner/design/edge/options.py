@@ -13,6 +13,7 @@ from typing import Any
 from catalog.errors import CatalogError
 from catalog.lookup import Catalog
 from catalog.units import MEGA, MILLI
+from models.arrays import sum_of
 from models.serving.kv_cache import reserve_bytes
 from planner.errors import Issue, SpecError, issues_of
 from planner.estimate.aggregated_search import search_one_pool
@@ -135,7 +136,7 @@ def find_options(
     return Options(
         spec, evaluation.catalog, tuple(map(tuple, table)), tuple(devices[fleet.name] for fleet in spec.fleets),
         tuple(systems[i] for i in range(len(spec.tiers))), assumptions,
-        sum(not option.evaluated for row in table for option in row),
+        sum_of(not option.evaluated for row in table for option in row),
     )  # fmt: skip
 
 

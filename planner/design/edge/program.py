@@ -16,6 +16,7 @@ from itertools import permutations
 
 import numpy as np
 
+from models.arrays import sum_of
 from planner.errors import LimitReached
 from planner.estimate.limits import SearchLimits
 from solvers.interface import Options as SolverOptions
@@ -179,6 +180,6 @@ def _solved(program: Program, functional: str, limits: SearchLimits | None) -> R
 
 def cost_of(data: EdgeData, tier: Sequence[int] | np.ndarray, systems: Sequence[int]) -> float:
     """Add up the cost per year of an assignment."""
-    tasks = float(sum(data.cost[task, place] for task, place in enumerate(tier) if place >= 0))
-    held = sum(n * each.places * each.cost for n, each in zip(systems, data.tiers, strict=True))
+    tasks = float(sum_of(data.cost[task, place] for task, place in enumerate(tier) if place >= 0))
+    held = sum_of(n * each.places * each.cost for n, each in zip(systems, data.tiers, strict=True))
     return data.fixed + tasks + held

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from catalog.units import YEAR_S
+from models.arrays import sum_of
 from planner.design.edge.options import Option, Options
 from planner.design.edge.program import DeviceLimits, EdgeData, TierLimits
 from planner.design.edge.reasons import alone_on_device, alone_on_tier
@@ -59,7 +60,7 @@ def edge_data(options: Options, ledger: Ledger) -> EdgeData:
         clash=clash,
         devices=tuple(_device_limits(options, table, f) for f in range(len(spec.fleets))),
         tiers=tuple(_tier_limits(options, ledger, per_j * pue, k) for k in range(len(spec.tiers))),
-        fixed=sum(_device_cost(options, ledger, per_j, f) for f in range(len(spec.fleets))),
+        fixed=sum_of(_device_cost(options, ledger, per_j, f) for f in range(len(spec.fleets))),
     )
     why = reasons(options, data)
     return replace(data, able=np.array([[not words for words in row] for row in why]))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from catalog.lookup import Catalog
+from models.arrays import sum_of
 from planner.estimate.case import without_demand
 from planner.plan import Plan
 from planner.spec.fabrics import PROVIDER
@@ -74,7 +75,7 @@ def _case_of(
         inner["architecture"] = workload["architecture"]
     if isinstance(first.get("kv_precision"), str):
         inner["kv_precision"] = [first["kv_precision"]]
-    each = sum(pool["systems_per_replica"] for pool in pools)
+    each = sum_of(pool["systems_per_replica"] for pool in pools)
     systems = math.ceil(each - CARRIED_TOL)
     chips = systems * int(catalog.get("systems", first["system"]).figure("chips").number)
     case: Document = {
@@ -110,7 +111,7 @@ def _two_systems(case: Document, point: Mapping[str, Any], catalog: Catalog) -> 
         }
         for pool in point["pools"]
     }
-    chips, least = sum(side["chips"] for side in sides.values()), min(each, key=lambda name: each[name])
+    chips, least = sum_of(side["chips"] for side in sides.values()), min(each, key=lambda name: each[name])
     return {**case, "system": least, "chips": chips, "pools": sides, "load": _load(point, 1)}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import sum_of
 from models.roofline import ChipRates, ridge_flop_per_byte, roofline_s
 from models.transformer.work import Work
 
@@ -33,7 +34,7 @@ def operator_rows(phase: str, work: Mapping[str, Work], rates: ChipRates) -> lis
                 "seconds": seconds,
             }
         )
-    total = sum(row["seconds"] for row in rows)
+    total = sum_of(row["seconds"] for row in rows)
     return [{**row, "share": row["seconds"] / total} for row in rows]
 
 

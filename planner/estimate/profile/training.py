@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from catalog.units import GIGA
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from models.training.layouts import Layouts, legal_rules
 from models.training.memory import training_memory
 from models.transformer.work import training_work
@@ -101,7 +101,7 @@ def _waterfall(facts: CaseFacts, found: LayoutSearch) -> list[Document]:
     causes = {
         PEAK: peak,
         AGAIN: again,
-        BELOW: sum(parts[name] for name in COMPUTED) - peak - again,
+        BELOW: sum_of(parts[name] for name in COMPUTED) - peak - again,
         **{name: part for name, part in parts.items() if name not in COMPUTED},
     }
     if speed < 1.0:
@@ -123,7 +123,7 @@ def _memory(setup: TrainingSetup, layouts: Layouts) -> list[Document]:
     )  # fmt: skip
     names = ("weights", "gradients", "optimizer", "activations", "logits", "runtime")
     sizes = {name: float(getattr(parts, name)[0]) for name in names}
-    free = setup.system.hbm_bytes - sum(sizes.values())
+    free = setup.system.hbm_bytes - sum_of(sizes.values())
     return [{"pool": "train", "part": name, "bytes": size} for name, size in {**sizes, "free": max(free, 0.0)}.items()]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Ints
+from models.arrays import Ints, sum_of
 from models.packing import nodes_without_moves, packed
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Use
@@ -66,7 +66,7 @@ def _rows(decided: Decisions, by_option: dict[int, list[tuple[int, Use, Ints]]])
             "held": held,
             "nodes": found.nodes,
             "partly": found.partly,
-            "free_chips": sum(found.free),
+            "free_chips": sum_of(found.free),
             "stranded_chips": found.stranded(min(max(sizes), node)),
             "workers": count,
             "lost_packed": found.most_blocks,

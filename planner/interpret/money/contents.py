@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, sum_of
 from planner.interpret.accounts import Accounts
 from planner.interpret.decisions import Decisions
 from planner.money.components import DEMAND_CHARGE
@@ -15,7 +15,7 @@ from planner.problem.facts import SiteFacts
 
 def content_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]:
     """Build one row for each site with an unknown part of its price, whether the plan draws there or not."""
-    calendar, cost = decided.problem.calendar, sum(accounts.cost_lines.values())
+    calendar, cost = decided.problem.calendar, sum_of(accounts.cost_lines.values())
     own, rows = decided.site_power_w(owned_only=True), []
     for r, site in enumerate(decided.problem.sites):
         contents = site.contents
@@ -24,7 +24,7 @@ def content_rows(decided: Decisions, accounts: Accounts) -> list[dict[str, Any]]
         price: Floats = site.price_per_j[calendar.hour]
         worth = calendar.discount * calendar.risen(decided.problem.economics.escalation.electricity)
         drawn_j = _bought_w(decided, site, own[r]) * calendar.seconds
-        paid_apart = sum(
+        paid_apart = sum_of(
             amount
             for (component, place, *_), amount in accounts.cost_lines.items()
             if component == DEMAND_CHARGE.key and place == site.region

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from catalog.errors import UnknownName
 from catalog.records import Record
+from models.arrays import sum_of
 from models.transformer.architecture import Architecture, parameter_counts
 from planner.facts import Fact, loads
 from planner.facts.lengths import beyond_context
@@ -79,7 +80,7 @@ def _lengths(path: str, key: str, workload: AnyWorkload, network: Record) -> Fac
             "answers": longest - own.prompt - own.limit,
         }
         return beyond_context(place, "lengths.response", longest, network, parts)
-    media, output = sum(each.tokens for each in workload.media or ()), workload.lengths.output
+    media, output = sum_of(each.tokens for each in workload.media or ()), workload.lengths.output
     first = workload.lengths.input + media
     if workload.session is not None:
         session = workload.session

@@ -14,6 +14,7 @@ from catalog.errors import MissingFigure
 from catalog.figures import Figure
 from catalog.records import Record
 from catalog.units import DAY_S
+from models.arrays import sum_of
 from planner.errors import words_of
 from planner.messages import Message
 from planner.problem.facts import ServingFacts, SiteFacts, permitted
@@ -274,8 +275,8 @@ class _Finder:
         sides = tuple((i, 0 if hop == self.lines[i].ends else 1) for i, hop in zip(numbers, hops, strict=True))
         return Carrier(
             kind,
-            sum(line.rtt_s for line in used),
-            sum(line.price_per_byte for line in used),
+            sum_of(line.rtt_s for line in used),
+            sum_of(line.price_per_byte for line in used),
             max(line.ready_s for line in used),
             tuple(nodes),
             sides,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from models.arrays import sum_of
 from models.formats import FORMATS, OPERAND_BITS, arithmetic_of, kind_of
 from models.transformer.checkpoint import checkpoint_bytes, wide_shares
 from planner.facts import Fact
@@ -19,7 +20,7 @@ def format_facts(workload: ServingFacts, network: str, systems: Iterable[SystemF
     shape, chips = workload.architecture, {system.chip: system for system in systems}
     for precision in dict.fromkeys(workload.spec.precision):
         kind = kind_of(shape.checkpoints, precision)
-        if share := sum(wide_shares(shape, precision).values()):
+        if share := sum_of(wide_shares(shape, precision).values()):
             size = float(checkpoint_bytes(shape, precision)) / 1e9
             told = Message.of("formats.mixed", architecture=network, format=kind, share=100.0 * share, gigabytes=size)
             yield Fact(f"{workload.path}.precision", told)

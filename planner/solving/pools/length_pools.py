@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from models.arrays import sum_of
 from planner.candidates.cache import OutOfTime
 from planner.interpret.framing import without_answer
 from planner.messages import Message
@@ -145,8 +146,8 @@ def _row(made: _Made, i: int, boundaries: Sequence[int]) -> DividedWorkload:
     workload: Any = made.spec.workloads[i]
     whole, rate = workload.lengths, workload.mean_requests_per_s
     found = parts_of(whole, boundaries) if boundaries else []
-    prompts = sum(part.share * part.input for _, _, part in found)
-    answers = sum(part.share * part.output for _, _, part in found)
+    prompts = sum_of(part.share * part.input for _, _, part in found)
+    answers = sum_of(part.share * part.output for _, _, part in found)
     pools: list[LengthPool] = [
         {
             "name": part_name(workload.name, above, most),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from models.arrays import sum_of
 from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import WHOLE, Name, Real
@@ -30,7 +31,7 @@ class RequestClass(Block):
 
 def wrong_classes(classes: list[RequestClass]) -> str:
     """Describe the fault of the classes of a workload; empty if nothing is."""
-    total = sum(each.share for each in classes)
+    total = sum_of(each.share for each in classes)
     if abs(total - 1) > 1e-6:
         return Message.of("spec.shares_sum", total=f"{total:g}").text()
     names = [each.name for each in classes]

@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from models.arrays import sum_of
 from models.statistics.truncation import lognormal_moment, tabulated_moment
 from planner.messages import Message
 from planner.spec.base import Block
@@ -85,7 +86,7 @@ def _one_after_another(bands: list[LengthBand] | None) -> list[LengthBand] | Non
             given: dict[str, str | int] = {"mean": f"{band.input:g}", "most": band.up_to, "below": below}
             raise ValueError(Message.of("spec.bands_must_rise", **given).text())
         below = band.up_to
-    total = sum(band.share for band in bands or ())
+    total = sum_of(band.share for band in bands or ())
     if bands and abs(total - 1.0) > 1e-6:
         raise ValueError(Message.of("spec.shares_sum", total=f"{total:g}").text())
     return bands
@@ -177,14 +178,14 @@ class Lengths(Block):
 
 def mixed(parts: Sequence[Requests]) -> Requests:
     """Compute the requests of several parts together, with their shares added."""
-    share = sum(part.share for part in parts)
+    share = sum_of(part.share for part in parts)
     if share <= 0.0:
         return Requests(0.0, 0.0, 0.0, 0.0, 0.0)
     sides: list[float] = []
     for mean, cv in (("input", "input_cv"), ("output", "output_cv")):
         of_part = [(part.share, getattr(part, mean), getattr(part, cv)) for part in parts]
-        first = sum(each * m for each, m, _ in of_part)
-        second = sum(each * m**2 * (1.0 + c**2) for each, m, c in of_part)
+        first = sum_of(each * m for each, m, _ in of_part)
+        second = sum_of(each * m**2 * (1.0 + c**2) for each, m, c in of_part)
         sides += _of_moments([share, first, second])[1:]
     return Requests(share, *sides)
 

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from catalog.units import HOUR_S
+from models.arrays import sum_of
 from planner.messages import Message
 from planner.spec.base import Block
 from planner.spec.quantities import WHOLE, Real, Seconds, SecondsFromStart
@@ -80,4 +81,4 @@ class Users(Block):
     def mean_requests_per_s(self, profile: Sequence[float] | None) -> float:
         """Compute the mean demand over a day [request/s]: that of the busiest hour, times mean over largest weight of the hours."""
         weights = profile or self.weights()
-        return self.peak_requests_per_s * sum(weights) / len(weights) / max(weights)
+        return self.peak_requests_per_s * sum_of(weights) / len(weights) / max(weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -78,16 +79,16 @@ def residuals_at(blocks: BlockProgram, at: Iterate, fixed_cost: float, pairs: in
     short = {name: -values for name, values in blocks.rows(z).items()}
     off = dual_residual(blocks, at)
     products = {name: z[name] * w[name] for name in blocks.mask}
-    mean = sum(float(values.sum()) for values in products.values()) / pairs
-    value = fixed_cost + sum(float((blocks.cost[name] * z[name]).sum()) for name in ("m", "x", "f", "v", "unmet"))
+    mean = math.fsum(float(values.sum()) for values in products.values()) / pairs
+    value = fixed_cost + math.fsum(float((blocks.cost[name] * z[name]).sum()) for name in ("m", "x", "f", "v", "unmet"))
     scale = max(abs(value), SCALE_FLOOR)
     prices = at.free | w
-    missing = sum(float((np.abs(values) * np.abs(prices[name])).sum()) for name, values in short.items()) / scale
-    wrong = sum(float((np.abs(values) * z[name]).sum()) for name, values in off.items()) / scale
+    missing = math.fsum(float((np.abs(values) * np.abs(prices[name])).sum()) for name, values in short.items()) / scale
+    wrong = math.fsum(float((np.abs(values) * z[name]).sum()) for name, values in off.items()) / scale
     return Residuals(short, off, products, mean, value, scale, mean * pairs / scale, missing, wrong)
 
 
 def dual_objective(rows_at_zero: State, at: Iterate, fixed_cost: float) -> float:
     """Return the dual objective of an iterate; `rows_at_zero`: what `BlockProgram.rows` is where all columns are 0."""
     duals: dict[str, Floats] = at.w | at.free | {"upper": -at.w["upper"]}
-    return fixed_cost - sum(float((values * duals[name]).sum()) for name, values in rows_at_zero.items())
+    return fixed_cost - math.fsum(float((values * duals[name]).sum()) for name, values in rows_at_zero.items())

@@ -10,6 +10,7 @@ Applications 6 (1996).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -158,7 +159,7 @@ def _predictor_corrector(newton: Newton, at: Iterate, now: Residuals, tolerance:
     predictor = _refined_step(newton, now, {name: -values for name, values in products.items()})
     steps = predictor_steps = _max_step(newton, predictor, 1.0)
     reached = at.moved(*steps, predictor)
-    aim = sum(float((reached.z[name] * reached.w[name])[which].sum()) for name, which in mask.items()) / pairs
+    aim = math.fsum(float((reached.z[name] * reached.w[name])[which].sum()) for name, which in mask.items()) / pairs
     floor = METHOD.complementarity_floor_share * tolerance * now.scale / pairs
     centre = max(now.mean * min(aim / now.mean, 1.0) ** 3, floor)
     # second-order terms mislead where the predictor's step is short: they are damped then
@@ -209,7 +210,9 @@ def _refined_step(newton: Newton, now: Residuals, apart: State) -> Change:
     change, blocks, w, before = newton.step(now.short, now.off, apart), newton.blocks, newton.w, np.inf
     for _ in range(METHOD.refinements):
         rest = {name: now.short[name] - values for name, values in blocks.rows(change[0], change=True).items()}
-        priced = sum(float((np.abs(values) * np.abs(w[name])).sum()) for name, values in rest.items() if name in w)
+        priced = math.fsum(
+            float((np.abs(values) * np.abs(w[name])).sum()) for name, values in rest.items() if name in w
+        )
         size = priced / now.scale
         if not METHOD.refinement_share * METHOD.residual_tol < size < before:
             break
