@@ -7,19 +7,21 @@ in `overrides`. An overlay is spread over both. What a spec cannot hold, such as
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from catalog.errors import CatalogError, UnknownName
 from catalog.lookup import shipped_catalog
 from catalog.schemas import SCHEMAS
 from planner.dashboard import sources
+from planner.dashboard.file_names import file_name
 from planner.dashboard.state.scenario import Scenario
 from planner.errors import Issue, SpecError
 from planner.messages import Message, Said, say
 from planner.resolve.overrides import STATED_INSTEAD
 from planner.spec.document import read_document
 from planner.spec.model import PlanSpec
+from planner.spec.quantities import shown
 
 Edits = dict[str, Any]
 CATALOG, OVERRIDES = "catalog", "overrides"
@@ -34,15 +36,18 @@ def overlay_edits(document: Mapping[str, Any], files: Sequence[tuple[str, bytes]
     blocks = {kind: list(records) for kind, records in (document.get(CATALOG) or {}).items()}
     overrides = dict(document.get(OVERRIDES) or {})
     problems: list[Issue] = []
-    for name, content in files:
+    for upload, content in files:
+        name = file_name(upload)
         overlay = read_document(content)
-        if name.lower().endswith(_CONFIG):
-            record = {"name": name[: -len(_CONFIG)], "config": overlay}
+        if upload.lower().endswith(_CONFIG):
+            record = {"name": file_name(upload[: -len(_CONFIG)]), "config": overlay}
             overlay = {_ARCHITECTURES: [record]}
         sources = overlay.get("sources")
-        titles = (
-            {key: str(entry.get("title", key)) for key, entry in sources.items()} if isinstance(sources, dict) else {}
-        )
+        titles = {
+            key: str(entry.get("title", key))
+            for key, entry in (sources.items() if isinstance(sources, dict) else ())
+            if isinstance(entry, dict)
+        }
         for kind, records in overlay.items():
             if kind == "sources":
                 continue
@@ -120,6 +125,8 @@ def _override(
 ) -> list[Issue]:
     """Write the figures of a record of the catalog as overrides; returns what cannot be."""
     name = record["name"]
+    if wrong := list(_wrong_parts(f"{file}: {kind}/{name}", record)):
+        return wrong
     try:
         known = shipped_catalog().get(kind, name).name
     except (UnknownName, CatalogError):
@@ -147,6 +154,19 @@ def _override(
     for key, text in texts.items():
         overrides[f"{kind}/{known}/{key}"] = {"value": text, "note": str(say("own.figure", file=file))}
     return problems
+
+
+def _wrong_parts(place: str, record: Mapping[str, Any]) -> Iterator[Issue]:
+    """Yield the parts of a record that an override cannot hold: texts that are no object, and bounds that are no number or text."""
+    text = record.get("text", {})
+    if not isinstance(text, Mapping):
+        yield Issue(f"{place}/text", Message.of("dashboard.texts_expected", given=shown(text)).text())
+    for key, stated in (record.get("figures") or {}).items():
+        entry = stated if isinstance(stated, Mapping) else {"value": stated}
+        for part in ("value", "low", "high"):
+            if isinstance(entry.get(part), list | dict):
+                words = Message.of("dashboard.one_value_expected", given=shown(entry[part])).text()
+                yield Issue(f"{place}/{key}/{part}", words)
 
 
 def _with_unit(value: Any, unit: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,6 +13,7 @@ from catalog.errors import MissingFigure, UnknownName
 from catalog.lookup import Catalog, shipped_catalog
 from catalog.units import parse
 from models.formats import WEIGHT_FORMATS
+from planner.dashboard.file_names import file_name
 from planner.dashboard.sources import _CHECKOUT
 from planner.errors import Issue, SpecError
 from planner.estimate.profile.cases import KINDS, points_at_work, workloads_of
@@ -27,6 +28,7 @@ from planner.spec.model import parse_spec
 from planner.spec.old_keys import OF_CASES, with_new_keys
 
 MOST_CHIPS = 131_072
+MOST_SYSTEMS = 64  # of one kind, on which a workload is tried
 POINT, WORKLOAD, CASE, OWN = "point", "workload", "case", "own"
 MAX, RATE, CLIENTS = "max", "requests_per_s", "concurrency"
 LOADS = (MAX, RATE, CLIENTS)
@@ -66,6 +68,18 @@ def choices(document: Mapping[str, Any], plan: Plan | None, catalog: Catalog) ->
     return found + [Choice(CASE, name, case) for name, case in example_cases().items()]
 
 
+def larger(case: Mapping[str, Any], document: Mapping[str, Any], catalog: Catalog) -> Iterator[Document]:
+    """Yield the case of a workload on more and more systems of each kind that its spec names, up to `MOST_SYSTEMS` of a kind."""
+    offers = [offer for offer in document.get("offers") or () if isinstance(offer, Mapping)]
+    named = [str(case["system"]), *(str(offer.get("system")) for offer in offers)]
+    for name in dict.fromkeys(each for each in named if catalog.has("systems", each)):
+        chips = int(catalog.get("systems", name).figure("chips").number)
+        count = 1
+        while count <= MOST_SYSTEMS and count * chips <= MOST_CHIPS:
+            yield {**case, "system": name, "chips": count * chips}
+            count *= 2
+
+
 @cache
 def example_cases() -> dict[str, Document]:
     """Read the example cases of serving and training that lie in a checkout; none beside an installed package."""
@@ -84,7 +98,7 @@ def read_case(name: str, content: bytes) -> Choice:
     workload = document.get("workload")
     if not isinstance(workload, dict) or workload.get("kind") not in KINDS:
         raise SpecError([Issue("workload.kind", Message.of("dashboard.case_expected").text())])
-    return Choice(OWN, name, document)
+    return Choice(OWN, file_name(name), document)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import streamlit as st
 from planner.dashboard.state.session import Work
 from planner.dashboard.views import explore_findings as findings
 from planner.dashboard.views import explore_options as options
-from planner.dashboard.views.parts import at_hand, choose_part
+from planner.dashboard.views.parts import at_hand, choose_part, draw_no_plan
 from planner.dashboard.workers import studying
 from planner.dashboard.workers.studying import ALTERNATIVES, FRONTIER, LADDER, MEASURE, SENSITIVITY, SHARING, Study
 from planner.errors import SpecError
@@ -44,7 +44,7 @@ def draw(work: Work, t: Words) -> None:
     document, plan = here
     kind = STUDIES[what]
     if plan is None and (kind is None or kind == MEASURE):
-        st.info(t("page.no_plan"))
+        draw_no_plan(work, t)
         return
     if kind is None:
         assert plan is not None

@@ -9,6 +9,7 @@ from planner.dashboard import answers, headline, sources
 from planner.dashboard.state.session import Shown, Work
 from planner.dashboard.views import site as site_view
 from planner.dashboard.views.drawing import draw_chart, draw_to_pick
+from planner.dashboard.views.parts import draw_no_plan
 from planner.dashboard.views.problems import draw_problems
 from planner.errors import SpecError
 from planner.escape import page
@@ -28,7 +29,8 @@ def draw(work: Work, t: Words) -> None:
     draw_problems(work, t)
     phase = hours.first_loaded_phase(shown.plan) if shown is not None and shown.plan.has_answer else None
     if shown is None or phase is None:
-        st.info(t("page.no_plan"))
+        if not work.problems:
+            draw_no_plan(work, t)
         return
     plan, phases = shown.plan, hours.phases(shown.plan)
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from planner.dashboard import answers
+from planner.dashboard import answers, headline
 from planner.dashboard.state.session import Work
 from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.errors import SpecError
@@ -48,6 +48,22 @@ def at_hand(work: Work, t: Words) -> AtHand | None:
         return None
     draw_problems(work, t)
     return AtHand(document, shown.plan if shown is not None and shown.plan.has_answer else None)
+
+
+def draw_no_plan(work: Work, t: Words) -> None:
+    """Say why there is no plan to show, and offer what helps: a solve, or the page that names the obstacles of the one that was made."""
+    shown = work.shown()
+    if shown is not None:
+        st.info(t("page.no_answer", verdict=headline.verdict(shown.plan, t)[1]))
+        pages = st.session_state.get("pages")
+        if pages:
+            st.page_link(pages["plan"], label=t("page.to_plan"), icon=":material/arrow_forward:")
+        return
+    st.info(t("page.no_plan_yet"))
+    busy = work.job is not None
+    if st.button(t("edit.solve"), key="solve-here", type="primary", disabled=busy, icon=":material/play_arrow:"):
+        work.start(work.scenario)
+        st.rerun()
 
 
 def draw_changes(changes: Sequence[Mapping[str, Any]], t: Words) -> None:

@@ -79,12 +79,15 @@ def _figures(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
 
 
 def _verdict(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
+    """Say how good the plan is; of one that fails its verification only that it does, and what it claims as a claim."""
     level, sentence = headline.verdict(shown.plan, t)
-    {"success": st.success, "warning": st.warning, "error": st.error}[level](sentence)
     if shown.findings:
         st.error(t("check.broken") + "\n\n" + "\n".join(f"- {page(t.phrase(finding))}" for finding in shown.findings))
-    elif shown.plan.has_answer:
-        st.caption(t("check.stored" if shown.stored else "check.holds"))
+        st.caption(t("check.claimed", claim=sentence))
+    else:
+        {"success": st.success, "warning": st.warning, "error": st.error}[level](sentence)
+        if shown.plan.has_answer:
+            st.caption(t("check.stored" if shown.stored else "check.holds"))
     draw_changes(changes, t)
 
 

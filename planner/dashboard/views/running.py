@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -12,7 +13,7 @@ from catalog.lookup import Catalog
 from catalog.units import MICRO
 from planner.dashboard import answers, running, sources
 from planner.dashboard.figures import amount, number
-from planner.dashboard.running import CLIENTS, LOADS, MAX, MOST_CHIPS, Choice, Settings
+from planner.dashboard.running import CLIENTS, LOADS, MAX, MOST_CHIPS, WORKLOAD, Choice, Settings
 from planner.dashboard.state.session import Work
 from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.errors import Issue, SpecError
@@ -47,6 +48,8 @@ def draw(work: Work, t: Words) -> None:
     if choice is None:
         st.info(t("running.none"))
         return
+    if choice.origin == WORKLOAD:
+        choice = replace(choice, case=_fitting(choice.case, document, catalog))
     settings = _settings(choice, catalog, t)
     case = choice.case if settings is None else running.changed(choice.case, settings)
     drawn = _profile(case, choice.away_s, catalog)
@@ -163,6 +166,25 @@ def _settings(choice: Choice, catalog: Catalog, t: Words) -> Settings | None:
                 width=170,
             )  # fmt: skip
     return Settings(system, chips, precision, (first, second), load, value)
+
+
+def _fitting(case: dict[str, Any], document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """Put a workload on the fewest systems of the first kind on which it runs within its limits, or else runs at all; as it is where on none."""
+    found: dict[str, Any] = st.session_state.setdefault("fitting", {})
+    key = running.digest_of(case, 0.0) + catalog.digest
+    if key not in found:
+        runs: dict[str, Any] | None = None
+        for each in running.larger(case, document, catalog):
+            drawn = _profile(each, 0.0, catalog)
+            if isinstance(drawn, tuple) or drawn["at"] is None:
+                continue
+            runs = runs or each
+            if drawn["at"].get("meets_slo", True):
+                runs = each
+                break
+        found[key] = runs or case
+    fitting: dict[str, Any] = found[key]
+    return fitting
 
 
 def _profile(case: Mapping[str, Any], away_s: float, catalog: Catalog) -> dict[str, Any] | tuple[Issue, ...]:

@@ -7,7 +7,8 @@ from functools import partial
 import streamlit as st
 
 from planner.dashboard import editing, headline, sources
-from planner.dashboard.figures import number, tidy
+from planner.dashboard.baseline import carried_over
+from planner.dashboard.figures import amount, number, tidy
 from planner.dashboard.levers import Lever, levers
 from planner.dashboard.state.session import Work
 from planner.dashboard.views.parts import draw_changes
@@ -54,8 +55,7 @@ def draw(work: Work, t: Words) -> None:
 
 def _known_plan(work: Work) -> Plan | None:
     """Return the plan of the base that is stored, to choose sliders before the kept spec has its own."""
-    shown = work.shown_of(work.by_base[work.scenario.origin]) if not work.scenario.edits else None
-    return shown.plan if shown is not None else None
+    return _plan_shown(work)
 
 
 def _asked(work: Work, kept: Kept) -> Question | None:
@@ -208,8 +208,14 @@ def _answer(work: Work, base: Plan, question: Question, t: Words) -> None:
         {"success": st.success, "warning": st.warning, "error": st.error}[level](sentence)
         st.button(t("whatif.why"), key="why", on_click=lambda: work.start(work.scenario), type="primary")
         return
-    st.markdown(sentence)
-    draw_cards(base, plan, t)
+    shown = _plan_shown(work)
+    if shown is None:
+        st.markdown(sentence)
+        draw_cards(base, plan, t)
+    else:
+        draw_cards(shown, carried_over(shown, base, plan), t)
+        st.caption(t("whatif.carried", shown=_cost(shown, t), before=_cost(base, t), after=_cost(plan, t)))
+        st.caption(t("whatif.in_fractions", sentence=sentence))
     if work.scenario.edits:
         left, right = st.columns(2)
         with left:
@@ -229,6 +235,16 @@ def _answer(work: Work, base: Plan, question: Question, t: Words) -> None:
             disabled=work.job is not None,
             type="primary",
         )
+
+
+def _plan_shown(work: Work) -> Plan | None:
+    """Return the plan that the page of plans shows of the base; None where there is none that holds."""
+    shown = work.shown_of(work.scenario.root)
+    return shown.plan if shown is not None and shown.plan.has_answer and not shown.findings else None
+
+
+def _cost(plan: Plan, t: Words) -> str:
+    return page(amount(plan.totals["cost"], headline.currency(plan), t))
 
 
 def draw_cards(base: Plan, plan: Plan, t: Words) -> None:

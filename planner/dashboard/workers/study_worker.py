@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping
-from itertools import count
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.dashboard.file_names import file_name
 from planner.dashboard.workers.worker import Send, serve
 from planner.errors import Issue, SpecError
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 TOTAL_SHARE = 0.9  # share of the longest time of a study, after which those that can stop themselves do
 BEST = "best"  # key of the plan that alternatives are compared with
-MOST_LETTERS = 50  # letters of the name of an upload; a file system takes 255 bytes
 OVERLAY = "overlay"  # folder of what the fit writes
 CONSTANTS = "constants/"  # begin of the paths of fitted constants
 Asked = Mapping[str, Any]
@@ -131,18 +130,6 @@ def _measure(asked: Asked, findings: _Findings) -> None:
     from planner.studies.measure import measure
 
     findings.take(measure(Plan(asked["plan"]), budget=asked["options"].get("budget")))
-
-
-def file_name(name: str, taken: Collection[str]) -> str:
-    """Name the file of an upload: its own name without folders and odd characters, numbered where another has it already.
-
-    >>> file_name("run.json", {"run.json"}), file_name("../a/b.csv", ()), file_name("..", ())
-    ('run (2).json', 'b.csv', 'file')
-    """
-    plain = Path("".join(letter for letter in name if letter.isprintable())).name.strip(". ") or "file"
-    stem, ending = Path(plain).stem[:MOST_LETTERS], Path(plain).suffix[:MOST_LETTERS]
-    names = (f"{stem}{f' ({number})' if number > 1 else ''}{ending}" for number in count(1))
-    return next(each for each in names if each not in taken)
 
 
 def _calibrate(asked: Asked, findings: _Findings) -> None:

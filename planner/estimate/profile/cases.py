@@ -133,6 +133,8 @@ def workloads_of(document: Mapping[str, Any], catalog: Catalog) -> Iterator[tupl
     for workload in document["workloads"]:
         if workload.get("kind") in KINDS:
             inner = without_demand(workload)
+            if isinstance(cache := inner.get("cache"), Mapping) and "reuse" in cache and not cache.get("tiers"):
+                del inner["cache"]  # its tiers are chosen by the whole plan
             yield (
                 str(workload["name"]),
                 {
