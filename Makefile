@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := tests/golden tests/solvers/model tests/planner/spec tests/house models catalog
 VERSIONS ?= 3.11 3.13
 
-.PHONY: pictures dashboard-pictures site plan test nightly quick versions newest constraints release audit fuzz coverage lint format docs clean
+.PHONY: pictures dashboard-pictures dashboard-plans site plan test nightly quick versions newest constraints release audit fuzz coverage lint format docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
@@ -27,6 +27,10 @@ pictures: $(VENV)/.installed
 # The pages of the dashboard in a browser: docs/pictures. Needs a Chromium on the path.
 dashboard-pictures: $(VENV)/.installed-test
 	$(BIN)/python docs/build_dashboard_pictures.py
+
+# The plans that the dashboard shows of the examples: examples/plans, about 20 minutes on two cores.
+dashboard-plans: $(VENV)/.installed
+	$(BIN)/python docs/build_dashboard_plans.py
 
 # The documentation as a site that opens without a network, in site/; a broken link ends it.
 site: $(VENV)/.installed-site

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,8 @@ DATA = Path(__file__).parent / "data"
 MAIN = "mixed_fleet"
 EXCHANGE = "exchange_"  # prefix of the names of defaults
 _CHECKOUT = Path(__file__).resolve().parents[2]
+PLANS = _CHECKOUT / "examples" / "plans"
+"""Stored plans of the examples of a checkout; `docs/build_dashboard_plans.py` makes them."""
 
 
 @cache
@@ -153,6 +156,22 @@ def rates(document: Mapping[str, Any]) -> dict[str, Rate]:
 def stored_plan() -> Plan:
     """Load the plan of the main example that ships with the package; tests verify it and solve its spec again."""
     return load_plan(DATA / f"{MAIN}_plan.json")
+
+
+@cache
+def plan_of_example(name: str) -> Plan | None:
+    """Load the stored plan of an example, verified anew; None where none is stored, or where it does not hold with the figures of today."""
+    if name == MAIN:
+        return stored_plan()
+    from planner.verify.plan import verify_plan  # which the page of the main example need not load
+
+    try:
+        plan = parse_plan(gzip.decompress((PLANS / f"{name}.json.gz").read_bytes()))
+    except (OSError, EOFError, ValueError, SpecError):
+        return None
+    if canonical(plan.document["spec"]) != canonical(example(name)) or verify_plan(plan):
+        return None
+    return plan
 
 
 def canonical(document: dict[str, Any]) -> str:

@@ -121,9 +121,9 @@ class Work:
         """Return the plan of a scenario, if it is known. Raises SpecError for a scenario that is none."""
         document = scenario.document()
         key = digest(document)
-        if key not in self.plans and scenario.base == sources.MAIN and not scenario.edits:
-            stored = _stored()
-            if sources.canonical(stored.plan.document["spec"]) == sources.canonical(document):
+        if key not in self.plans and not scenario.edits and scenario.base in sources.examples():
+            stored = _stored(scenario.base)
+            if stored and sources.canonical(stored.plan.document["spec"]) == sources.canonical(document):
                 return stored
         return self.plans.get(key)
 
@@ -285,10 +285,10 @@ def opened(query: Query) -> Work:
 
 
 @cache
-def _stored() -> Shown:
-    """Return the stored plan of the main example; all visitors share it."""
-    plan = sources.stored_plan()
-    return Shown(plan, answers.downloads(plan, sources.MAIN), stored=True)
+def _stored(name: str) -> Shown | None:
+    """Return the stored plan of an example; all visitors share it."""
+    plan = sources.plan_of_example(name)
+    return None if plan is None else Shown(plan, answers.downloads(plan, name), stored=True)
 
 
 def _list_of(browser: str) -> str:

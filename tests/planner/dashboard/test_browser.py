@@ -80,7 +80,7 @@ def test_back_turns_to_the_scenario_before_and_on_to_the_one_after(visit):
     page.get_by_role("heading", name=sources.stored_plan()["name"]).wait_for()
     assert "base=mixed_fleet" in settled(page).url
     page.go_forward()
-    page.get_by_text("No plan for this spec yet").wait_for()
+    page.get_by_role("heading", name=sources.plan_of_example("quality")["name"]).wait_for()
     assert "base=quality" in settled(page).url
 
 

@@ -1,10 +1,12 @@
-"""Faults that visitors met in a browser, each once: what is typed, and the history."""
+"""Faults that visitors met in a browser, each once: what is typed, the history, plans of examples, and a forged plan."""
 
+import json
 import re
 
 import pytest
 
-from tests.planner.dashboard.browsing import CHROMIUM, chosen, settled
+from planner.dashboard import sources
+from tests.planner.dashboard.browsing import CHROMIUM, chosen, settled, upload
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path")
 
@@ -40,3 +42,24 @@ def test_each_step_of_a_visit_is_one_press_of_back(visit):
         page.go_back()
         page.wait_for_url(re.compile(address))
         assert re.search(address, settled(page).url)
+
+
+def test_every_example_but_the_longest_opens_with_its_plan(visit):
+    page = visit()
+    for name in ("owning", "inference_cluster_phases", "media"):
+        title = sources.plan_of_example(name)["name"]
+        chosen(settled(page), name.replace("_", " "))
+        page.get_by_role("heading", name=title).wait_for()
+        page.locator("[data-testid=stMetricValue]").first.wait_for()
+        assert not page.get_by_text("No plan for this spec yet").count()
+
+
+def test_a_forged_plan_is_red_alone(visit):
+    document = json.loads(sources.plan_of_example("owning").to_json())
+    document["totals"]["cost"] *= 0.5
+    page = settled(visit("?base=owning"))
+    upload(page, ("forged.json", json.dumps(document).encode()))
+    page.get_by_text("fails its own verification").wait_for()
+    alerts = settled(page).locator("[data-testid=stAlert]")
+    assert alerts.count() == 1 and alerts.locator("[data-testid=stAlertContentError]").count() == 1
+    page.get_by_text("What it claims:").wait_for()

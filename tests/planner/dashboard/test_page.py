@@ -419,12 +419,15 @@ def test_cancel_ends_the_solve_and_keeps_the_plan():
     assert not page.button(key="solve").disabled
 
 
-def test_every_example_can_be_picked():
-    page = opened()
-    for name in sources.examples():
-        choose(page, name)
-        assert not page.exception and not page.error, name
-        assert len(page.text_input) > 5
+@pytest.mark.parametrize("name", sources.examples())
+def test_every_example_opens_with_its_plan(name):
+    page = opened(base=name)
+    assert not page.exception and not page.error
+    assert len(page.text_input) > 5
+    plan = sources.plan_of_example(name)
+    assert (plan is not None) == bool(page.metric)
+    if plan is not None:
+        assert metrics(page)["Chips"] == f"{plan['totals']['chips']:,}"
 
 
 def test_a_plan_that_serves_nothing_is_no_success(tiny_plan):
