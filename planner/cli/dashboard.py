@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.cli.helps import helped
@@ -37,6 +38,7 @@ def add_dashboard(commands: Commands) -> None:
     dashboard.add_argument(
         "--server.headless", dest="headless", choices=("true", "false"), help=helped("help.dashboard_headless")
     )
+    dashboard.add_argument("--readonly", metavar="DIR", help=helped("help.dashboard_readonly"))
     dashboard.set_defaults(run=_dashboard)
 
 
@@ -54,5 +56,8 @@ def _dashboard(arguments: argparse.Namespace) -> int:
     if not has_streamlit():
         print(MISSING, file=sys.stderr)
         return USAGE
-    launch(arguments.port, arguments.address, arguments.headless)
+    if arguments.readonly is not None and not Path(arguments.readonly).is_dir():
+        print(Message.of("cli.no_folder_of_plans", name=arguments.readonly).text(), file=sys.stderr)
+        return USAGE
+    launch(arguments.port, arguments.address, arguments.headless, arguments.readonly)
     return OK

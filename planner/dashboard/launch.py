@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
+
+from planner.dashboard.shelf import READONLY
 
 REQUIREMENT = "streamlit>=1.67"
 MISSING = f'The dashboard needs Streamlit, which is missing. Install it: python -m pip install "{REQUIREMENT}"'
@@ -40,8 +43,12 @@ def options(port: int | None, address: str, headless: str | None) -> list[str]:
     ]
 
 
-def launch(port: int | None = None, address: str = "localhost", headless: str | None = None) -> None:
-    """Serve the dashboard until interrupted."""
+def launch(
+    port: int | None = None, address: str = "localhost", headless: str | None = None, readonly: str | None = None
+) -> None:
+    """Serve the dashboard until interrupted; `readonly`: a folder of stored plans, which it shows and nothing else."""
     from streamlit.web.cli import main
 
+    if readonly is not None:
+        os.environ[READONLY] = str(Path(readonly).resolve())
     main(options(port, address, headless), prog_name="streamlit", standalone_mode=False)

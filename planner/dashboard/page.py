@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from planner.dashboard import answers, history, sources, units
+from planner.dashboard import answers, history, shelf, sources, units
 from planner.dashboard.state import store
 from planner.dashboard.state.scenario import UPLOAD, Scenario
 from planner.dashboard.state.session import Work, opened
@@ -44,6 +44,10 @@ def draw() -> None:
     t = Words(_language())
     st.set_page_config(page_title=t("page.title"), page_icon=str(sources.DATA / "icon.png"), layout="wide")
     st.html(STYLE)
+    if shelf.folder() is not None:
+        _choose_language(t)
+        import_module(f"{VIEWS}.gallery").draw(t)
+        return
     st.html(history.SCRIPT, unsafe_allow_javascript=True)
     query = {name: st.query_params.get_all(name) for name in st.query_params}
     if "work" not in st.session_state:

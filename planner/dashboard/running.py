@@ -28,7 +28,7 @@ from planner.spec.model import parse_spec
 from planner.spec.old_keys import OF_CASES, with_new_keys
 
 MOST_CHIPS = 131_072
-MOST_SYSTEMS = 64  # of one kind, on which a workload is tried
+MOST_SYSTEMS = 64  # on which a workload is tried, of one kind
 POINT, WORKLOAD, CASE, OWN = "point", "workload", "case", "own"
 MAX, RATE, CLIENTS = "max", "requests_per_s", "concurrency"
 LOADS = (MAX, RATE, CLIENTS)

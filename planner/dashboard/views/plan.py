@@ -36,7 +36,7 @@ def draw(work: Work, t: Words) -> None:
     draw_problems(work, t)
     form = st.expander(t("edit.title"), key=f"edit-{st.session_state.get('solves', 0)}", icon=":material/edit:")
     if shown is not None:
-        _figures(shown, work.scenario.changes(), t)
+        draw_figures(shown, work.scenario.changes(), t)
         if BEGUN not in st.session_state:
             time.sleep(HEAD_START_S)  # in the script itself: a rerun of its own could undo a click on another page
     _rest(work, shown, form, t)
@@ -66,7 +66,7 @@ def _rest(work: Work, shown: Shown | None, form: Any, t: Words) -> None:
         st.info(t("page.unsolved"))
 
 
-def _figures(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
+def draw_figures(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
     """Draw name, verdict, sentence and main figures of a plan."""
     plan = shown.plan
     st.header(page(t.phrase(sources.title_of(str(plan.document["name"])))), anchor=False)

@@ -140,8 +140,8 @@ def test_the_first_look_sends_the_main_figures_before_the_rest(monkeypatch):
     """A browser draws nothing while it loads what draws charts: it has some time for the figures, once."""
     from planner.dashboard.views import plan_sections
 
-    calls, figures, rest = [], plan_page._figures, plan_sections.draw_rest
-    monkeypatch.setattr(plan_page, "_figures", lambda *given: (calls.append("figures"), figures(*given)))
+    calls, figures, rest = [], plan_page.draw_figures, plan_sections.draw_rest
+    monkeypatch.setattr(plan_page, "draw_figures", lambda *given: (calls.append("figures"), figures(*given)))
     monkeypatch.setattr(plan_page.time, "sleep", lambda seconds: calls.append(seconds))
     monkeypatch.setattr(
         plan_sections, "draw_rest", lambda *given, **named: (calls.append("rest"), rest(*given, **named))
