@@ -18,6 +18,7 @@ from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.state.session import Work
 from planner.dashboard.views import explore
 from planner.dashboard.views import plan as plan_page
+from planner.dashboard.workers import whatif
 from planner.errors import SpecError
 from planner.estimate.profile.profile import profile
 from planner.plan import Plan
@@ -31,6 +32,9 @@ LONGEST_S = 60
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
     monkeypatch.setenv(store.FOLDER, str(tmp_path / "works"))
+    yield
+    for kept in list(whatif._KEPT.values()):
+        whatif.forget_kept(kept)
 
 
 @pytest.fixture(scope="module")
