@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
+from catalog.errors import UnknownName
 from catalog.exchange import usd_of_one
 from catalog.lookup import Catalog
 from catalog.records import Record
@@ -22,7 +24,10 @@ def market(catalog: Catalog, system: Record, how: str) -> Known | None:
     Offers of the system itself, else of systems with the same chip; for a rent without any, offers of the other ways to rent it.
     """
     chip = system.words("chip")
-    offers = [(record, catalog.get("systems", record.words("system"))) for record in catalog.records("offers")]
+    offers = []
+    for record in catalog.records("offers"):
+        with suppress(UnknownName):  # a figure of the user's may name another system for an offer
+            offers.append((record, catalog.get("systems", record.words("system"))))
     of_chip = [(record, of) for record, of in offers if chip and of.words("chip") == chip]
     choices: Sequence[tuple[str, Iterable[tuple[Record, Record]]]] = (
         (f"offers of {system.name}, {how}", [pair for pair in offers if pair[1].name == system.name and pair[0].words("how") == how]),

@@ -12,7 +12,7 @@ from typing import Any
 
 from catalog.units import is_money
 from planner.facts.later_steps import BY_CODE
-from planner.messages import BESIDE, with_codes
+from planner.messages import BESIDE, Message, with_codes
 from planner.problem.facts import ResolvedSpec
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.unchecked import pools_of, release_of
@@ -94,22 +94,27 @@ def _check_provenance(report: Report, problem: ResolvedSpec, stated: Sequence[Ma
 def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, Any]) -> None:
     """Compare the notes on the spec, by place, code, arguments and source, with the notes of the spec resolved again; notes of one place and code in order.
 
+    Texts are compared where the plan is of this release, whose words are known.
     A note on a step that was left out belongs to a plan without the section of that step.
     """
     computed: _Notes = {}
     stated: _Notes = {}
+    worded = release_of(document) == __version__
     for fact in problem.notes:
         if not fact.refuses:
             told = {"arguments": fact.message.coded()["arguments"], "source": fact.source}
+            told |= {"text": fact.message.text()} if worded else {}
             computed.setdefault((fact.path, fact.message.code), []).append(told)
     for row in document.get("notes", ()):
         told = {"arguments": row["arguments"], "source": row["source"]}
+        told |= {"text": row["text"]} if worded else {}
         stated.setdefault((row["path"], row["code"]), []).append(told)
     if any(row in rows[:i] for rows in stated.values() for i, row in enumerate(rows)):
         report.say("notes", "verify.row_twice")
     for path, code in [key for key in stated if key[1] in BY_CODE]:
         place, section = BY_CODE[code]
-        if stated.pop((path, code)) != [{"arguments": {}, "source": ""}] or path != place or section in document:
+        told = {"arguments": {}, "source": ""} | ({"text": Message.of(code).text()} if worded else {})
+        if stated.pop((path, code)) != [told] or path != place or section in document:
             report.say(f"notes {path}", "verify.note_against_plan", note=code)
     for path, code in sorted(stated.keys() | computed.keys()):
         found, known = stated.get((path, code), []), computed.get((path, code), [])

@@ -74,7 +74,8 @@ def unchecked_parts(
 
 
 def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[Unchecked]:
-    yield Unchecked("versions", Message.of("unchecked.made_with").text())
+    made_with = Message.of("unchecked.made_with").text()
+    yield from (Unchecked(name, made_with) for name in ("versions", "schema_version"))
     if not same_figures:
         yield Unchecked("catalog_digest", Message.of("unchecked.another_catalog").text())
         yield Unchecked("provenance", Message.of("unchecked.recorded_figures").text())
@@ -98,7 +99,7 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         yield Unchecked("bound", Message.of("unchecked.bound").text())
     if "simplicity" in document:
         searched = Message.of("unchecked.searched").text()
-        yield from (Unchecked(f"simplicity.{name}", searched) for name in ("best", "fewest", "ladder[].value"))
+        yield from (Unchecked(f"simplicity.{name}", searched) for name in ("best", "fewest", "ladder"))
     if "looser" in document:
         yield Unchecked("looser[].steps[].times", Message.of("unchecked.unused_points").text())
         yield Unchecked("looser[].rate_per_chip", Message.of("unchecked.best_point").text())

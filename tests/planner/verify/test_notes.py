@@ -10,6 +10,7 @@ from planner.facts import Fact
 from planner.messages import Message
 from planner.verify.claims.record import check_notes
 from planner.verify.findings import Report
+from planner.version import __version__
 
 
 def published(figure):
@@ -22,12 +23,13 @@ def row(fact, **changes):
         "code": fact.message.code,
         "arguments": {**fact.message.arguments, **changes},
         "source": fact.source,
+        "text": fact.message.text(),
     }
 
 
-def said(facts, rows):
+def said(facts, rows, release=__version__):
     report = Report()
-    check_notes(report, SimpleNamespace(notes=facts), {"notes": rows})
+    check_notes(report, SimpleNamespace(notes=facts), {"notes": rows, "versions": {"flopwatt": release}})
     return {finding.message.message.code for finding in report.found}
 
 
@@ -49,3 +51,8 @@ def test_two_notes_of_one_place_and_code_hold():
 )
 def test_notes_that_lack_differ_or_stand_twice_are_found(rows, code):
     assert code in said(NOTES, rows)
+
+
+def test_other_words_are_found_in_a_plan_of_this_release():
+    rows = [row(fact) | {"text": "other words"} for fact in NOTES]
+    assert said(NOTES, rows) == {"verify.says"} and said(NOTES, rows, "0.2.0") == set()
