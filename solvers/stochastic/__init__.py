@@ -1,0 +1,1 @@
+"""Two-stage and multi-stage stochastic programs of a fleet over a tree of scenarios."""
