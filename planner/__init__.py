@@ -27,7 +27,6 @@ __all__ = [
     "SpecError",
     "WhatIf",
     "alternatives",
-    "audit",
     "break_even",
     "calibrate",
     "characterise",
@@ -111,7 +110,6 @@ _guard_siblings()
 if TYPE_CHECKING:
     from planner.errors import SpecError
     from planner.library import (
-        audit,
         calibrate,
         characterise,
         compare,
@@ -146,7 +144,6 @@ else:
         "SpecError": "planner.errors",
         "WhatIf": "planner.studies.whatif",
         "alternatives": "planner.studies.alternatives",
-        "audit": "planner.library",
         "break_even": "planner.studies.break_even",
         "calibrate": "planner.library",
         "characterise": "planner.library",

@@ -111,6 +111,15 @@ def solve_unverified(
     from planner.solving.stopped import without_points
 
     say, began = progress or (lambda line: None), time.perf_counter()
+    if document.get("adapt") is not None:
+        from planner.adapt.plan import adaptive_plan
+
+        resolved(document, overlays)  # with all its problems at once
+
+        def plain(without: dict[str, Any]) -> Plan:
+            return solve_unverified(without, overlays=overlays, progress=progress, threads=threads)
+
+        return adaptive_plan(document, plain, overlays=overlays, progress=progress, threads=threads)
     if has_pools(document):
         return solve_pools(
             document,

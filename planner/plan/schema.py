@@ -7,10 +7,22 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from planner.plan.rows import document, fleet, framing, length_pools, money, points, quality, robust, time, workloads
+from planner.plan.rows import (
+    adapt,
+    document,
+    fleet,
+    framing,
+    length_pools,
+    money,
+    points,
+    quality,
+    robust,
+    time,
+    workloads,
+)
 from planner.spec.schema import DIALECT, described_keys, schema_page
 
-ROWS = (document, fleet, framing, length_pools, money, points, quality, robust, time, workloads)
+ROWS = (adapt, document, fleet, framing, length_pools, money, points, quality, robust, time, workloads)
 
 
 def plan_schema() -> dict[str, Any]:

@@ -98,12 +98,17 @@ def demand_over_plan(problem: ResolvedSpec, workload: ServingFacts, count: int, 
 
     A fleet that is held for a planned path fails where a path exceeds it most; one with room to spare then keeps more than this says.
     """
+    return np.asarray(demand_by_window(problem, workload, count, seed).max(axis=1))
+
+
+def demand_by_window(problem: ResolvedSpec, workload: ServingFacts, count: int, seed: int) -> Floats:
+    """Draw paths of a forecast; return the largest ratio of each to the planned path in every window, [scenario, window]."""
     demand, start, edges = workload.spec.demand, problem.spec.horizon.start, problem.calendar.edges_s / YEAR_S
     part = np.linspace(0.0, 1.0 - END_OF_WINDOW, DATES_PER_WINDOW)
     dates = edges[:-1, None] + np.diff(edges)[:, None] * part  # [window, date]
     drawn = demand_factor(dates.ravel(), draw_demand(demand, workload.asked, start, count, seed))
     planned = demand_factor(edges[:-1], typical_demand(demand, start))[0]
-    ratio: Floats = (drawn.reshape(count, *dates.shape).max(axis=2) / planned).max(axis=1)
+    ratio: Floats = drawn.reshape(count, *dates.shape).max(axis=2) / planned
     return ratio
 
 

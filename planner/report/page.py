@@ -27,6 +27,7 @@ from planner.report.load import length_pools
 from planner.report.load.paths import path_lines
 from planner.report.load.relays import load_lines
 from planner.report.marginal_values import ValuedLimit, over_words, valued_limits, worth_number, worth_unit
+from planner.report.outputs import adapt
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, further, short
 from planner.report.phases import span_words, windows_of
 from planner.report.report import diagnosis_chapters
@@ -86,7 +87,8 @@ def _opening(plan: Plan, paper: Paper) -> list[str]:
     """Set how sure the plan is, and the story: of each sentence the clauses that fit, the first in any case."""
     lines: list[str] = []
     sure = robust.sure_clauses(plan)
-    for question, clauses in [*([(robust.QUESTION, sure)] if sure else []), *story(plan)]:
+    first = [(robust.QUESTION, sure)] if sure else []
+    for question, clauses in [*first, *adapt.story(plan), *story(plan)]:
         told = ""
         for clause in clauses:
             longer = listed([told, clause]) if told else say("list.colon", question=question, clauses=clause)

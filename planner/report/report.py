@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from catalog.units import MWH_J, TONNE_KG, show
 from planner.escape import markdown, terminal
-from planner.messages import DEFAULT, commas, listed, said, say, translated
+from planner.messages import DEFAULT, commas, listed, said, say, stopped, translated
 from planner.plan import Plan
 from planner.plan.rows.framing import Reach
 from planner.report import (
@@ -21,6 +21,7 @@ from planner.report import (
     notes,
     robust,
 )
+from planner.report.outputs import adapt
 from planner.report.outputs.sections import sections_of
 from planner.report.why import coverage, explanations, looser
 from planner.report.why.verdict import proof_clauses
@@ -81,7 +82,7 @@ class Opening:
     odds: str
     """How sure the plan is: the share of sampled scenarios in which it keeps all promises."""
     promise: str
-    """What a robust plan promises."""
+    """What a robust plan promises, or what an adaptive one signs now."""
     coverage: str
     """Which points the bound covers, and which candidates it does not cover."""
 
@@ -98,7 +99,7 @@ def opening(plan: Plan, language: str = DEFAULT) -> Opening:
         headline(plan),
         totals_line(plan),
         robust.sure_words(plan),
-        robust.words(plan),
+        robust.words(plan) or stopped(listed(adapt.clauses(plan))),
         coverage.words(plan),
     )
     return Opening(*(translated(text, language) for text in texts))

@@ -304,6 +304,27 @@ def _check_robust(context: ResolveContext) -> None:
     if robust is not None and robust.measure == "cvar" and context.spec.objective.minimise != "cost":
         message = Message.of("resolve.cvar_without_cost").text()
         context.add_problem("robust.measure", message)
+    _check_adapt(context)
+
+
+def _check_adapt(context: ResolveContext) -> None:
+    """Check that later decisions are asked for of what their program holds."""
+    spec = context.spec
+    if spec.adapt is None:
+        return
+    if spec.robust is not None:
+        context.add_problem("adapt", Message.of("resolve.adapt_beside_robust").text())
+    if spec.objective.maximise or spec.objective.minimise != "cost":
+        context.add_problem("adapt", Message.of("resolve.adapt_without_cost").text())
+    for key in ("budget", "capital", "carbon"):
+        if getattr(spec.limits, key) is not None:
+            context.add_problem(f"limits.{key}", Message.of("resolve.limit_beside_adapt").text())
+    for i, offer in enumerate(spec.offers or ()):
+        if offer.supply_by_phase:
+            context.add_problem(f"offers[{i}].supply_by_phase", Message.of("resolve.limit_beside_adapt").text())
+    for i, phase in enumerate(spec.phases or ()):
+        if phase.capital is not None or phase.budget is not None:
+            context.add_problem(f"phases[{i}]", Message.of("resolve.limit_beside_adapt").text())
 
 
 def _licences(context: ResolveContext) -> list[str]:

@@ -30,6 +30,7 @@ from planner.spec.porting import Porting
 from planner.spec.prices import PriceLevels
 from planner.spec.quantities import WHOLE, Amount, Day, Fraction, Kilograms, Memory, Name, Rate, Real, Seconds, Switch
 from planner.spec.reinforcement import Reinforcement
+from planner.spec.requirements.adapt import Adapt
 from planner.spec.robust import Robust
 from planner.spec.sites import Site
 from planner.spec.stack.kv_tiers import KvTiersOnOffer
@@ -265,6 +266,8 @@ class PlanSpec(Block):
     solver: SolverOptions = SolverOptions()
     robust: Robust | None = None
     """Confidence that the plan must have under uncertain times, demand and prices; typical values are taken if omitted."""
+    adapt: Adapt | None = None
+    """Decisions that may wait until performance and demand are known; everything is decided at the start if omitted."""
     _renamed: tuple[Renamed, ...] = PrivateAttr(())
 
     @property

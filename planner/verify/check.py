@@ -35,6 +35,7 @@ from planner.verify.points.check import check_points
 from planner.verify.preemption import InterruptionCheck
 from planner.verify.prices import PriceCheck
 from planner.verify.quality import QualityCheck
+from planner.verify.robust.adapt import check_adaptation
 from planner.verify.robust.check import RobustCheck
 from planner.verify.robust.confidence import check_confidence
 from planner.verify.routes import check_routes
@@ -81,8 +82,9 @@ def check_prices(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
 
 
 def check_robustness(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
-    """Check the sections `confidence` and `robustness`; a plan has the latter if its spec has a block `robust`."""
+    """Check the sections `confidence`, `adaptation` and `robustness`; a plan has the last one if its spec has a block `robust`."""
     check_confidence(plan)
+    check_adaptation(plan)
     stated = isinstance(plan.document.get("robustness"), Mapping)
     asked = plan.problem.spec.robust is not None
     answered = plan.document["objective"]["value"] is not None

@@ -6,6 +6,7 @@ from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict
 
+from planner.plan.rows.adapt import Adaptation
 from planner.plan.rows.fleet import Deployment, Fabric, FacilityRow, FleetRow, KvTier, Owned, Packed, Rented, StorageRow
 from planner.plan.rows.framing import Assumption, Coverage, Diagnosis, FactRow, Objective, Provenance
 from planner.plan.rows.length_pools import LengthPools
@@ -178,6 +179,14 @@ class PlanDocument(TypedDict):
     `price` of the promise, in the unit of the objective; `scenarios_in_program` (number of scenarios in the program); `prices` (low, typical, high,
     and the `amount` of the cost that depends on each); `uncertain` (factors at `levels`); `standing_by` (layouts for scenarios with slower
     chips); `left_out`."""
+    adaptation: NotRequired[Adaptation | None]
+    """With `adapt` in the spec ([adapt.md](adapt.md)): the `promise` and `risk` asked for; `dates` of decision; what to `sign` at the start; what to keep `open`;
+    `triggers`; the size of the program (`leaves`, `slots`), its expected cost and the share of its scenarios that are kept (`tree_cost`, `tree_kept`);
+    `unserved_factor` (multiple of the stated price of what is unserved below which it is served, so that the promise is kept); `fresh` (1,000 other
+    scenarios: share kept, mean cost and its standard error, 10th and 90th percentile); `fixed` (the plan that decides everything at the start, for
+    the same promise); `values` of adapting, of the stochastic solution over the plain plan, of perfect information, of performance and of demand
+    alone; `gap` (statistical; null with "cvar"); `other_cost` (cost of the plan as predicted that the program does not hold, a part of all costs
+    above); `plain_cost` (of the plan as predicted)."""
     costs: dict[str, Number]
     """Present value by component."""
     cost_lines: list[CostLine]

@@ -30,6 +30,7 @@ from planner.report.fleet import deployment_rows, fabric_row, fleet_row, owned_s
 from planner.report.heads import Row, Section, section
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.load import classes, first_token, kv_tiers, length_pools, packing, prefix_routing, sessions
+from planner.report.outputs import adapt
 from planner.report.why import losses, ratios
 from planner.report.words import figure_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
@@ -146,6 +147,7 @@ SECTIONS = (
     PlanSection("lines", lines.sections, lines.TABLES),
     PlanSection("electricity", electricity.sections, ("schedule", *electricity.TABLES, "price_contents")),
     PlanSection("robust", robust.sections),
+    PlanSection("adapt", adapt.sections),
     PlanSection("phases", phases.sections, (phases.PHASES, "postponed")),
     PlanSection("interruptions", interruptions.sections, interruptions.TABLES),
     PlanSection("facility", facility.sections, facility.TABLES),

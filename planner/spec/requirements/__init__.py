@@ -1,1 +1,1 @@
-"""Blocks of a spec that only some workloads need: cost of preemption, quality floor, spread over zones."""
+"""Blocks of a spec that only some plans need: cost of preemption, quality floor, spread over zones, later decisions."""

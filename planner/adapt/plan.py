@@ -1,0 +1,222 @@
+"""Make the plan of a spec with an `adapt` block: the plan as predicted, with the section `adaptation` of what to sign and what to keep open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from catalog.units import DAY_S
+from planner.adapt.dates import Dates
+from planner.adapt.model import AdaptModel, OptionKey, build_model, key_of
+from planner.adapt.search import FRESH, LEVEL, SAMPLE_LEAVES, Adapted, money, searched
+from planner.adapt.triggers import opened, row_of, triggers
+from planner.candidates.fleet_options import FleetOption, build_fleet_options
+from planner.errors import Issue, SpecError
+from planner.messages import Message
+from planner.plan import Plan
+from planner.plan.rows.adapt import Adaptation, Signed, StatisticalGap, Values
+from planner.problem.facts import ResolvedSpec
+from planner.problem.phases import seconds_from
+from planner.scenarios.redispatch import left_out
+from planner.solving.deadline import options_of
+from planner.solving.variants import resolved
+from planner.spec.model import parse_spec
+from planner.spec.requirements.adapt import Adapt
+from planner.spec.robust import Robust
+from planner.spec.workloads import Serving
+from solvers.stochastic.data import Aim
+from solvers.stochastic.tree import TreeSolution
+
+Document = dict[str, Any]
+COUNT_TOL = 0.5
+PREEMPTION = "preemption"  # jobs run on divisible systems at no cost of pauses, which the page of the block says
+
+
+def adaptive_plan(
+    document: Document,
+    plain: Callable[[Document], Plan],
+    *,
+    overlays: Sequence[Path],
+    progress: Callable[[str], None] | None,
+    threads: int,
+) -> Plan:
+    """Plan as predicted by `plain`, and add what to decide when. Raises SpecError for what the block does not hold yet."""
+    asked = parse_spec(document).adapt
+    assert asked is not None
+    without = {key: value for key, value in document.items() if key != "adapt"}
+    cut, dates = at_dates(without, asked)
+    problem = resolved(cut, overlays)
+    if unmodelled := [name for name in left_out(problem) if name != PREEMPTION]:
+        names = ", ".join(Message.of(f"left_out.{name.replace(' ', '_')}").text() for name in unmodelled)
+        raise SpecError([Issue("adapt", Message.of("adapt.not_modelled", names=names).text())])
+    found = plain(without)
+    stated: Document = {**found.document, "spec": {**found.document["spec"], "adapt": document["adapt"]}}
+    if not found.has_answer:
+        return Plan.of(stated)
+    adapted = _searched(
+        problem, dates, asked, found, progress or (lambda line: None), options_of(problem.spec, threads)
+    )
+    return Plan.of({**stated, "adaptation": None if adapted is None else _section(adapted, asked, found)})
+
+
+def at_dates(document: Document, asked: Adapt) -> tuple[Document, Dates]:
+    """Cut the calendar of a spec at the dates of decision: a phase begins at each. Raises SpecError for a date out of order or of the horizon."""
+    spec = parse_spec(document)
+    later = asked.decided(spec.horizon.years)
+    if spec.phases and asked.dates is None:
+        moments = [seconds_from(spec.horizon.start, phase.start) for phase in spec.phases[1:]]
+        knows = [(True, True)] * len(moments)
+    else:
+        moments = [seconds_from(spec.horizon.start, date.at) for date in later]
+        knows = [("performance" in date.knows, "demand" in date.knows) for date in later]
+    _check(spec, moments)
+    found = dict(document)
+    if not spec.phases:
+        found["phases"] = [
+            {"name": f"date {i}", "start": f"{at / DAY_S:.10g} d"} for i, at in enumerate((0.0, *moments))
+        ]
+    unfolds = any(isinstance(w, Serving) and w.demand.forecast is not None for w in spec.workloads)
+    performance, demand = (False, *(p for p, _ in knows)), (False, *(d for _, d in knows))
+    return found, Dates((0.0, *moments), performance, demand, asked.delivery, asked.notice, unfolds)
+
+
+def _check(spec: Any, moments: Sequence[float]) -> None:
+    """Check the dates. Raises SpecError."""
+    issues = []
+    ends = spec.horizon.years * 365 * DAY_S
+    for i, (before, at) in enumerate(zip((0.0, *moments), moments)):
+        if at <= before or at >= ends:
+            issues.append(Issue(f"adapt.dates[{i}].at", Message.of("adapt.date_out_of_order").text()))
+    starts = {seconds_from(spec.horizon.start, phase.start) for phase in spec.phases or ()}
+    if starts and not set(moments) <= starts:
+        issues.append(Issue("adapt.dates", Message.of("adapt.dates_beside_phases").text()))
+    if issues:
+        raise SpecError(issues)
+
+
+def _searched(
+    problem: ResolvedSpec, dates: Dates, asked: Adapt, plan: Plan, say: Callable[[str], None], options: Any
+) -> Adapted | None:
+    """Build the program around a plan as predicted, and search it."""
+    uncertain = Robust(demand=asked.demand, times=asked.times, prices=False)
+    sampled = replace(problem, spec=problem.spec.model_copy(update={"robust": uncertain}))
+    held = _held(problem, plan)
+    lack, undone = _prices(problem, plan, asked.unserved)
+    model = build_model(problem, sampled, dates, lack, undone, list(held))
+    aim = Aim(promise=asked.promise, tail=asked.tail if asked.risk == "cvar" else None)
+    return searched(model, _planned(model, held), aim, asked.scenarios, asked.seed, options, say)
+
+
+def _held(problem: ResolvedSpec, plan: Plan) -> dict[OptionKey, float]:
+    """Return the most systems that a plan holds of each fleet option that is not paid by use."""
+    known = {way_of(option): key_of(option) for option in build_fleet_options(problem)[0]}
+    found: dict[OptionKey, float] = {}
+    for row in plan.document["fleet"]:
+        key = known.get((row["site"], row["system"], row["how"], row["topology"], row["network_size"], row["offer"]))
+        if key is not None:
+            found[key] = max(found.get(key, 0.0), float(row["count"]))
+    return found
+
+
+def way_of(option: FleetOption) -> tuple[Any, ...]:
+    """Identify a fleet option as a row of a plan's fleet does."""
+    return option.site.region, option.system.name, option.offer.how, option.fabric, option.size, option.offer.path
+
+
+def _planned(model: AdaptModel, held: Mapping[OptionKey, float]) -> np.ndarray:
+    """Return the units of each holding, [U], of which the plan as predicted holds the systems from the start."""
+    first = [model.form.holdings[u][1].first == 0 for u in model.holdings]
+    counts = [held.get(key_of(model.options[k]), 0.0) for k in model.data.option]
+    return np.where(np.array(first, dtype=bool) & (model.data.parent < 0), counts, 0.0)
+
+
+def _prices(problem: ResolvedSpec, plan: Plan, times: float) -> tuple[dict[str, float], dict[str, float]]:
+    """Price a request and a job that are left undone, in multiples of what the plan pays for them."""
+    calendar, paid = problem.calendar, {row["name"]: row["cost"] for row in plan.document["workloads"]}
+    worth = calendar.discount * calendar.seconds
+    lack = {}
+    for w in problem.serving:
+        requests = sum(float(rate @ worth) for rate in w.requests_by_slot(calendar))
+        lack[w.name] = times * paid[w.name] / max(requests, 1e-300)
+    return lack, {job.name: times * paid[job.name] for job in problem.training}
+
+
+# -- the section ------------------------------------------------------------------------------------------------------
+
+
+def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
+    """Write the section; costs have what the program does not hold added, so that they compare with the plan as predicted."""
+    weight, dates = found.tree.leaves.weight, found.model.dates
+    other = plan.totals["cost"] - found.predicted
+    costs = money(found.first, found.factor)
+    fresh = found.fresh
+    fixed = found.others["fixed"]
+    return {
+        "promise": asked.promise, "risk": asked.risk,
+        "dates": [{"at_s": at, "performance": p, "demand": d} for at, p, d in zip(dates.at_s, dates.performance, dates.demand, strict=True)],
+        "sign": _signed(found), "open": opened(found), "triggers": triggers(found),
+        "leaves": found.tree.leaves.count, "slots": found.model.data.slots,
+        "tree_cost": float(weight @ costs) + other, "tree_kept": float(weight @ found.first.kept), "unserved_factor": found.factor,
+        "fresh": {
+            "scenarios": FRESH, "seed": asked.seed + 1, "kept": float(fresh.kept.mean()), "cost": float(fresh.cost.mean()) + other,
+            "cost_error": float(fresh.cost.std(ddof=1) / np.sqrt(len(fresh.cost))),
+            "p10": float(np.quantile(fresh.cost, 0.1)) + other, "p90": float(np.quantile(fresh.cost, 0.9)) + other,
+        },
+        "fixed": {"cost": float(weight @ money(fixed, found.fixed_factor)) + other, "kept": float(weight @ fixed.kept)} if fixed.found else None,
+        "values": _values(found), "gap": _gap(found, other), "other_cost": other, "plain_cost": plan.totals["cost"],
+    }  # fmt: skip
+
+
+def _values(found: Adapted) -> Values:
+    """Write what adapting and knowing more are worth: differences of programs over the same tree.
+
+    Of adapting at the stated price of unserved demand; of all others at the price that keeps the promise, with divisible counts.
+    """
+    weight, first, fixed = found.tree.leaves.weight, found.first, found.others["fixed"]
+    least = first.bound
+
+    def less(other: TreeSolution) -> float | None:
+        return None if other.value is None or least is None else max(least - other.value, 0.0)
+
+    plain = found.others["plain"]
+    gain = (
+        float(weight @ money(fixed, found.fixed_factor) - weight @ money(first, found.factor)) if fixed.found else None
+    )
+    return {
+        "adapting": gain,
+        "stochastic": None if plain.value is None or first.value is None else max(plain.value - first.value, 0.0),
+        "perfect": less(found.others["perfect"]),
+        "performance": less(found.others["performance"]),
+        "demand": less(found.others["demand"]),
+    }
+
+
+def _gap(found: Adapted, other: float) -> StatisticalGap | None:
+    """Write the interval of the distance to the best first stage, at the level of confidence of `search.LEVEL`."""
+    gaps = found.gaps
+    if len(gaps) < 2:
+        return None
+    mean = max(float(gaps.mean()), 0.0)
+    bound = float(gaps.mean() + student.ppf(LEVEL, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps)))
+    return {
+        "samples": len(gaps), "scenarios": SAMPLE_LEAVES, "mean": mean, "bound": max(bound, mean), "level": LEVEL,
+        "share": max(bound, mean) / max(abs(float(found.fresh.priced.mean()) + other), 1e-300),
+    }  # fmt: skip
+
+
+def _signed(found: Adapted) -> list[Signed]:
+    """List the systems ordered at the start, the dearest first."""
+    model, rows = found.model, []
+    for u in np.flatnonzero((model.data.stage == 0) & (model.data.parent < 0)):
+        count = found.first.held[u, 0]
+        if count > COUNT_TOL:
+            term = model.form.holdings[model.holdings[u]][1]
+            begins = float(model.problem.calendar.edges_s[term.first])
+            row: Signed = {**row_of(model.options[model.data.option[u]]), "count": round(count), "from_s": begins}
+            rows.append((-count * float(model.unit_cost()[u]), row))
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0])]

@@ -1,0 +1,111 @@
+"""Derive from a tree the options to keep open, and the rules of later orders: at most ten, the dearest first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.arrays import Floats
+from planner.adapt.model import AdaptModel
+from planner.adapt.search import Adapted
+from planner.candidates.fleet_options import FleetOption
+from planner.plan.rows.adapt import Open, Trigger, Way
+
+MOST = 10  # rules
+COUNT_TOL = 0.5  # systems
+ALWAYS = 1e-9
+
+
+def row_of(option: FleetOption) -> Way:
+    """Name a fleet option in a row."""
+    return {
+        "site": option.site.region, "system": option.system.name, "how": option.offer.how, "offer": option.offer.path,
+        "topology": option.fabric, "network_size": option.size,
+    }  # fmt: skip
+
+
+def opened(found: Adapted) -> list[Open]:
+    """List the options that are used in fresh scenarios beyond the systems signed: systems paid by use, and systems ordered later."""
+    model, data, rows = found.model, found.model.data, []
+    for k, option in enumerate(model.options):
+        if data.by_use[k]:
+            rows.append(_open(option, None, found.fresh.used[:, k]))
+            continue
+        later = np.flatnonzero((data.option == k) & (data.stage > 0) & (data.parent < 0))
+        for stage in np.unique(data.stage[later]):
+            mine = later[data.stage[later] == stage]
+            rows.append(_open(option, model.dates.at_s[int(stage)], found.fresh.held[:, mine].sum(axis=1)))
+    return [row for row in rows if row["share"] > 0]
+
+
+def _open(option: FleetOption, decided_s: float | None, counts: Floats) -> Open:
+    return {
+        **row_of(option), "decided_s": decided_s, "share": float((counts > COUNT_TOL).mean()), "mean": float(counts.mean()),
+        "high": float(np.quantile(counts, 0.9)),
+    }  # fmt: skip
+
+
+def needs_by_workload(model: AdaptModel, efficiency: Floats, growth: Floats, signed: Floats) -> dict[str, Floats]:
+    """Return the systems that each workload needs over those predicted, [scenario]: demand over what a system does, on the fleet signed."""
+    data = model.data
+    best = efficiency.max(axis=0)
+    found = {}
+    for w, workload in enumerate(model.problem.serving):
+        ways = [
+            g for g, layouts in enumerate(model.layouts)
+            if layouts[0].point.workload.name == workload.name and signed[data.way_option[g]] > 0 and best[g] > 0
+        ]  # fmt: skip
+        if not ways:
+            continue
+        weights = np.array([signed[data.way_option[g]] for g in ways])
+        rates = efficiency[:, ways] @ weights
+        classes = np.flatnonzero(data.class_workload == w)
+        asked = growth[:, classes].max(axis=(1, 2))
+        found[workload.name] = asked / np.maximum(rates, 1e-9 * rates.max())
+    return found
+
+
+def triggers(found: Adapted) -> list[Trigger]:
+    """Write what the tree orders later as rules on the need of one workload."""
+    model, data, tree, first = found.model, found.model.data, found.tree.leaves, found.first
+    signed = np.zeros(len(model.options))
+    own = (data.stage == 0) & (data.parent < 0)
+    np.add.at(signed, data.option[own], first.held[own, 0])
+    predicted = needs_by_workload(model, found.certain.efficiency, found.certain.growth, signed)
+    needs = {
+        name: values / predicted[name][0]
+        for name, values in needs_by_workload(model, tree.efficiency, tree.growth, signed).items()
+        if name in predicted
+    }
+    rules = []
+    for k, option in enumerate(model.options):
+        later = np.flatnonzero((data.option == k) & (data.stage > 0) & (data.parent < 0))
+        for stage in np.unique(data.stage[later]):
+            mine = later[data.stage[later] == stage]
+            counts, costs = first.held[mine].sum(axis=0), (first.held[mine] * tree.cost[:, mine].T).sum(axis=0)
+            fires = counts > COUNT_TOL
+            if not fires.any():
+                continue
+            rules.append(
+                (
+                    -float(tree.weight @ costs),
+                    _rule(option, model.dates.at_s[int(stage)], fires, counts, needs, tree.weight),
+                )
+            )
+    return [rule for _, rule in sorted(rules, key=lambda pair: pair[0])[:MOST]]
+
+
+def _rule(
+    option: FleetOption, at_s: float, fires: np.ndarray, counts: Floats, needs: dict[str, Floats], weight: Floats
+) -> Trigger:
+    """Choose the workload and the threshold that agree with the tree in most of its scenarios."""
+    share = float(weight @ fires)
+    best, workload, above = share, None, 0.0
+    for name, values in needs.items():
+        for threshold in np.unique(values):
+            agrees = float(weight @ ((values >= threshold * (1 - ALWAYS)) == fires))
+            if agrees > best + ALWAYS:
+                best, workload, above = agrees, name, float(threshold)
+    return {
+        **row_of(option), "decided_s": at_s, "workload": workload, "above": above,
+        "count": float(weight[fires] @ counts[fires] / weight[fires].sum()), "share": share, "agrees": best,
+    }  # fmt: skip

@@ -1,0 +1,122 @@
+"""Rows of a plan that is adapted later: what to sign, what to keep open, triggers, and what knowing more is worth."""
+
+from __future__ import annotations
+
+from typing import NotRequired, final
+
+from typing_extensions import TypedDict
+
+from planner.plan.rows.values import Flag, Number, Text, Whole
+
+
+class Way(TypedDict):
+    """Name a way to obtain a system at a site."""
+
+    site: Text
+    system: Text
+    how: Text
+    offer: Text
+    topology: Text
+    network_size: Whole | None
+
+
+class Signed(Way):
+    """State systems that are signed at the start: `count` systems; `from_s`: since when they are there, from the start."""
+
+    count: Whole
+    from_s: Number
+
+
+class Open(Way):
+    """State an option that is kept open: the last date at which it must be decided (null: at once, whenever it is needed), in which share of
+    the fresh scenarios it is used, and how many systems there at the mean of these scenarios and at most in nine of ten."""
+
+    decided_s: Number | None
+    share: Number
+    mean: Number
+    high: Number
+
+
+class Trigger(Way):
+    """State a rule of the tree: where `workload` (null: whatever the scenario) needs at least `above` times the systems that are predicted by the
+    date `decided_s`, obtain `count` systems on average. `share`: of the scenarios of the tree, by weight, in which the tree does so; `agrees`: share in
+    which the rule says the same as the tree."""
+
+    decided_s: Number
+    workload: Text | None
+    above: Number
+    count: Number
+    share: Number
+    agrees: Number
+
+
+class DecisionDate(TypedDict):
+    """State a date of decision, from the start, and the knowledge then."""
+
+    at_s: Number
+    performance: Flag
+    demand: Flag
+
+
+class Fresh(TypedDict):
+    """State how the first stage fares in fresh scenarios, each adapted to."""
+
+    scenarios: Whole
+    seed: Whole
+    kept: Number
+    cost: Number
+    cost_error: Number
+    p10: Number
+    p90: Number
+
+
+class FixedPlan(TypedDict):
+    """State the plan that decides everything at the start and makes the same promise, in the tree."""
+
+    cost: Number
+    kept: Number
+
+
+class Values(TypedDict):
+    """State differences of expected costs in the tree; null where the search found no plan to compare with."""
+
+    adapting: Number | None
+    stochastic: Number | None
+    perfect: Number | None
+    performance: Number | None
+    demand: Number | None
+
+
+class StatisticalGap(TypedDict):
+    """State how far the first stage is from the best one, by samples of scenarios: mean, and a bound at the level of confidence."""
+
+    samples: Whole
+    scenarios: Whole
+    mean: Number
+    bound: Number
+    level: Number
+    share: Number
+
+
+@final
+class Adaptation(TypedDict):
+    """State what to sign today and what to keep open, under uncertain performance and demand."""
+
+    promise: Number
+    risk: Text
+    dates: list[DecisionDate]
+    sign: list[Signed]
+    open: list[Open]
+    triggers: list[Trigger]
+    leaves: Whole
+    slots: Whole
+    tree_cost: Number
+    tree_kept: Number
+    unserved_factor: Number
+    fresh: Fresh
+    fixed: FixedPlan | None
+    values: Values
+    gap: StatisticalGap | None
+    other_cost: Number
+    plain_cost: Number
+    seconds: NotRequired[Number]

@@ -1,0 +1,117 @@
+"""Format a plan that is adapted later: what to sign today, what to keep open, triggers, and what adapting and knowing more are worth."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from catalog.units import DAY_S
+from planner.messages import commas, say
+from planner.plan import Plan
+from planner.plan.rows.adapt import Adaptation, Open, Trigger
+from planner.report.heads import Row
+from planner.report.phases import window_dates
+from planner.report.words import amount, between, how_words, share_words
+
+QUESTION, COST = say("adapt.question"), say("adapt.question_of_cost")
+NAMED = 3  # systems that the sentence names
+
+
+def story(plan: Plan) -> list[tuple[str, list[str]]]:
+    """Return what to sign now, and what that costs, as (question, clauses)."""
+    found = clauses(plan)
+    return [(question, told) for question, told in ((QUESTION, found[:1]), (COST, found[1:])) if told]
+
+
+def clauses(plan: Plan) -> list[str]:
+    """State what to sign, at what cost which promise is kept, and what deciding everything at once would cost; the most important first."""
+    found: Adaptation | None = plan.document.get("adaptation")
+    if found is None:
+        return [say("adapt.none")] if plan.document["spec"].get("adapt") and plan.has_answer else []
+    currency = str(plan.document["spec"].get("currency", "USD"))
+    fresh, fixed = found["fresh"], found["fixed"]
+    signed = [
+        say("adapt.count_at", count=f"{row['count']:,}", system=row["system"], site=row["site"])
+        for row in found["sign"][:NAMED]
+    ]
+    more = len(found["sign"]) - len(signed)
+    if more > 0:
+        signed.append(say("adapt.more", count=str(more)))
+    told = {
+        "kept": f"{fresh['kept']:.1%}", "scenarios": f"{fresh['scenarios']:,}", "asked": f"{found['promise']:.0%}", "currency": currency,
+        "cost": amount(fresh["cost"]), "range": between(amount(fresh["p10"]), amount(fresh["p90"])),
+        "more": share_words(fresh["cost"] / found["plain_cost"] - 1, "+.1%") if found["plain_cost"] else "",
+    }  # fmt: skip
+    clauses = [
+        say("adapt.sign", systems=commas(signed)) if signed else say("adapt.sign_nothing"),
+        say("adapt.expected", **told),
+    ]
+    if fixed is not None and found["values"]["adapting"] is not None:
+        share = found["values"]["adapting"] / fixed["cost"] if fixed["cost"] else 0.0
+        clauses.append(
+            say(
+                "adapt.fixed",
+                cost=amount(fixed["cost"]),
+                kept=f"{fixed['kept']:.0%}",
+                share=share_words(share, ".1%"),
+                currency=currency,
+            )
+        )
+    return clauses
+
+
+def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
+    """Return (heading, rows) of each table; none for a plan that decides everything at the start."""
+    found: Adaptation | None = plan.document.get("adaptation")
+    if found is None:
+        return []
+    start = window_dates(plan)[0]
+    signed: list[Row] = [
+        {"count": f"{row['count']:,}", "system": row["system"], "how": how_words(row["how"]), "site": row["site"], "from": _day(start, row["from_s"])}
+        for row in found["sign"]
+    ]  # fmt: skip
+    return [
+        (say("heading.sign_today"), signed),
+        (say("heading.keep_open"), [_open(start, row) for row in found["open"]]),
+        (say("heading.triggers"), [_trigger(start, row) for row in found["triggers"]]),
+        (say("heading.adapting"), _worth(found)),
+    ]
+
+
+def _day(start: date, seconds: float) -> str:
+    return (start + timedelta(days=round(seconds / DAY_S))).isoformat()
+
+
+def _open(start: date, row: Open) -> Row:
+    decided = say("adapt.at_once") if row["decided_s"] is None else _day(start, row["decided_s"])
+    return {
+        "system": row["system"], "how": how_words(row["how"]), "site": row["site"], "decide_by": decided, "used_in": f"{row['share']:.0%}",
+        "mean": f"{row['mean']:,.1f}", "nine_in_ten": f"{row['high']:,.0f}",
+    }  # fmt: skip
+
+
+def _trigger(start: date, row: Trigger) -> Row:
+    rule = (
+        say("adapt.always")
+        if row["workload"] is None
+        else say("adapt.needs", workload=row["workload"], above=f"{row['above']:.2f}")
+    )
+    return {
+        "if": rule, "by": _day(start, row["decided_s"]),
+        "then": say("adapt.obtain", count=f"{row['count']:,.0f}", system=row["system"], how=how_words(row["how"]), site=row["site"]),
+        "fires_in": f"{row['share']:.0%}", "agrees": f"{row['agrees']:.0%}",
+    }  # fmt: skip
+
+
+def _worth(found: Adaptation) -> list[Row]:
+    """Write costs and differences of costs as rows."""
+    fresh, gap, fixed = found["fresh"], found["gap"], found["fixed"]
+    rows: list[tuple[str, float | None]] = [
+        (say("adapt.plain_cost"), found["plain_cost"]),
+        (say("adapt.expected_cost"), fresh["cost"]),
+        (say("adapt.tree_cost"), found["tree_cost"]),
+        (say("adapt.fixed_cost"), None if fixed is None else fixed["cost"]),
+        *((say(f"adapt.value_{name}"), value) for name, value in found["values"].items()),  # type: ignore[list-item]
+        (say("adapt.gap_bound"), None if gap is None else gap["bound"]),
+        (say("adapt.other_cost"), found["other_cost"]),
+    ]
+    return [{"what": name, "amount": amount(value)} for name, value in rows if value is not None]

@@ -1,0 +1,91 @@
+"""Check the section `adaptation`: its sums, shares and dates against the spec and the plan.
+
+Not here: a replay of the policy in fresh scenarios; costs of scenarios are not computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from planner.plan.rows.adapt import Adaptation, Way
+from planner.verify.checked_plan import CheckedPlan
+
+SUM_TOL = 1e-6  # share of the cost of the plan
+WHOLE_TOL = 1e-6  # part of a number of scenarios
+
+
+def check_adaptation(plan: CheckedPlan) -> None:
+    """Compare what the section states with the spec and with itself; a plan has the section if its spec has a block `adapt`."""
+    asked, found = plan.problem.spec.adapt, plan.document.get("adaptation")
+    answered = plan.document["objective"]["value"] is not None
+    if (found is not None and asked is None) or (answered and asked is not None and "adaptation" not in plan.document):
+        plan.say("adaptation", "verify.needs_adapt_block")
+    if found is None or asked is None:
+        return
+    plan.equal("adaptation.promise", found["promise"], asked.promise)
+    plan.equal("adaptation.risk", found["risk"], asked.risk)
+    plan.equal("adaptation.plain_cost", found["plain_cost"], plan.document["totals"]["cost"], SUM_TOL)
+    _check_rows(plan, found)
+    _check_costs(plan, found)
+    for path, share in _shares(found):
+        if not 0.0 <= share <= 1.0 + WHOLE_TOL:
+            plan.say(path, "verify.says", given=repr(share), found="0 … 1")
+    for before, after in pairwise(found["dates"]):
+        if (
+            after["at_s"] <= before["at_s"]
+            or before["performance"] > after["performance"]
+            or before["demand"] > after["demand"]
+        ):
+            plan.say("adaptation.dates", "verify.dates_forget")
+
+
+def _check_rows(plan: CheckedPlan, found: Adaptation) -> None:
+    """Check that everything to sign is on offer at its site, and within the supply of its offer."""
+    offers = {offer.path: offer for offer in plan.problem.offers}
+    regions = {site.region for site in plan.problem.sites}
+    counts: dict[str, float] = {}
+    tables: dict[str, Sequence[Way]] = {"sign": found["sign"], "open": found["open"], "triggers": found["triggers"]}
+    for table, rows in tables.items():
+        for i, row in enumerate(rows):
+            offer = offers.get(row["offer"])
+            if offer is None or row["site"] not in regions or (offer.system, offer.how) != (row["system"], row["how"]):
+                plan.say(f"adaptation.{table}[{i}]", "verify.not_on_offer")
+    for signed in found["sign"]:
+        counts[signed["offer"]] = counts.get(signed["offer"], 0.0) + signed["count"]
+    for path, count in counts.items():
+        if path in offers and count > offers[path].supply:
+            plan.say("adaptation.sign", "verify.says", given=repr(count), found=repr(offers[path].supply))
+
+
+def _check_costs(plan: CheckedPlan, found: Adaptation) -> None:
+    """Check differences, the order of percentiles, and shares that are of whole scenarios."""
+    fresh, fixed, values, gap = found["fresh"], found["fixed"], found["values"], found["gap"]
+    if fixed is not None and values["adapting"] is not None:
+        difference = fixed["cost"] - found["tree_cost"]
+        if abs(difference - values["adapting"]) > SUM_TOL * abs(found["plain_cost"]):
+            plan.say(
+                "adaptation.values.adapting", "verify.says", given=repr(values["adapting"]), found=repr(difference)
+            )
+    if abs(fresh["kept"] * fresh["scenarios"] - round(fresh["kept"] * fresh["scenarios"])) > WHOLE_TOL:
+        given, count = repr(fresh["kept"]), str(fresh["scenarios"])
+        plan.say("adaptation.fresh.kept", "verify.no_share_of_scenarios", given=given, count=count)
+    if fresh["p10"] > fresh["p90"]:
+        plan.say("adaptation.fresh", "verify.says", given=repr(fresh["p10"]), found=repr(fresh["p90"]))
+    known = values["perfect"]
+    for name, value in (("performance", values["performance"]), ("demand", values["demand"])):
+        if known is not None and value is not None and value > known + SUM_TOL * abs(found["plain_cost"]):
+            plan.say(f"adaptation.values.{name}", "verify.says", given=repr(value), found=repr(known))
+    if gap is not None and gap["bound"] < gap["mean"]:
+        plan.say("adaptation.gap", "verify.says", given=repr(gap["bound"]), found=repr(gap["mean"]))
+
+
+def _shares(found: Adaptation) -> Iterator[tuple[str, float]]:
+    """Yield all shares of scenarios with their paths."""
+    yield "adaptation.fresh.kept", found["fresh"]["kept"]
+    yield "adaptation.tree_kept", found["tree_kept"]
+    for i, row in enumerate(found["open"]):
+        yield f"adaptation.open[{i}].share", row["share"]
+    for i, rule in enumerate(found["triggers"]):
+        yield f"adaptation.triggers[{i}].share", rule["share"]
+        yield f"adaptation.triggers[{i}].agrees", rule["agrees"]
