@@ -17,8 +17,8 @@ from planner.candidates.worker_numbers import TIE_TOL, NumbersSearch, Question
 
 MOST_STEPS = 32
 """Steps whose ends are sought, the lowest first: four servers of eight chips, chip by chip."""
-MOST_ROUNDS = 12  # of questions beyond the ends known
-HALVINGS = 52  # of an interval of loads
+MOST_ROUNDS = 12  # part of questions beyond the ends known
+HALVINGS = 52  # part of an interval of loads
 
 
 @dataclass(frozen=True, slots=True)
