@@ -127,9 +127,9 @@ class GroupSearch:
             return [[] for _ in asked], Counter()
         questions = [self._questions(sides, each, trips.index(each.allowance_s)) for each in asked]
         search = NumbersSearch(sides, [q for mine in questions for q in mine], partial(self._try, sides, trips))
-        search.run()
-        steps = [find_steps(search, mine) for mine in questions]
-        found, further = search.found, self.problem.spec.solver.points_per_system
+        found, further = search.run(), self.problem.spec.solver.points_per_system
+        of_one_kind = [mine if each.one_kind else mine[:1] for mine, each in zip(questions, asked, strict=True)]
+        steps = find_steps(search, of_one_kind, further)
         picks = [
             fewest_systems(search, [*mine, *at_ends(mine[0], each_steps)], each.most, further)
             for mine, each_steps, each in zip(questions, steps, asked, strict=True)

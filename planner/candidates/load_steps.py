@@ -12,21 +12,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.arrays import Ints
 from planner.candidates.worker_numbers import TIE_TOL, NumbersSearch, Question
 
 MOST_STEPS = 32
-"""Steps whose ends are sought, the lowest first: four servers of eight chips, chip by chip."""
-MOST_ROUNDS = 12  # part of questions beyond the ends known
-HALVINGS = 52  # part of an interval of loads
+"""Steps whose ends are sought at most, the lowest first: four servers of eight chips, chip by chip; no more than may be kept besides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
     """Ends of the lowest steps of the least cost, ascending, and the least load that each step does not carry."""
 
-    ends: tuple[float, ...]
-    beyond: tuple[float, ...]
+    ends: tuple[float, ...] = ()
+    beyond: tuple[float, ...] = ()
 
     @property
     def reach(self) -> float:
@@ -34,24 +31,26 @@ class Steps:
         return self.ends[-1] if self.ends else 0.0
 
 
-def find_steps(search: NumbersSearch, questions: Sequence[Question]) -> Steps:
-    """Search groups until none is left that raises the end of a step; the most load is the largest that the questions after the first ask about.
+def find_steps(search: NumbersSearch, asked: Sequence[Sequence[Question]], steps_kept: int) -> list[Steps]:
+    """Search groups until none is left that raises the end of a step of any of the asked; the most load is the largest that all but the first of its questions ask about.
 
-    Each round asks for the least cost just beyond the ends known so far, so that the bounds of the search prove each end. Without such
-    questions nothing is sought: divisible replicas have no steps.
+    Each round asks for the least cost just beyond the ends known so far, so that the bounds of the search prove each end. Where the first is
+    the only question nothing is sought: divisible replicas have no steps. `steps_kept`: the most steps whose groups may be kept.
     """
-    most = max((question.load for question in questions[1:]), default=0.0)
-    steps, asked = Steps((), ()), {question.load for question in questions[1:]}
-    for _ in range(MOST_ROUNDS):
-        steps = _steps_found(search, questions[0], most)
-        fresh = [load for load in steps.beyond if load < most and load not in asked]
+    sought = min(MOST_STEPS, steps_kept)
+    most = [max((question.load for question in mine[1:]), default=0.0) for mine in asked]
+    answered = [{question.load for question in mine[1:]} for mine in asked]
+    while True:  # ends: each round but the last finds groups, which are finitely many
+        steps = [_steps_found(search, mine[0], load, sought) for mine, load in zip(asked, most, strict=True)]
+        fresh = []
+        for mine, known, loads in zip(asked, answered, steps, strict=True):
+            new = set(loads.beyond) - known
+            fresh += [_at(mine[0], load) for load in sorted(new)]
+            known |= new
         if not fresh:
             return steps
-        asked.update(fresh)
-        search.ask([_at(questions[0], load) for load in fresh])
+        search.ask(fresh)
         search.run()
-    known = next((i for i, load in enumerate(steps.beyond) if load < most and load not in asked), len(steps.ends))
-    return Steps(steps.ends[:known], steps.beyond[:known])
 
 
 def at_ends(question: Question, steps: Steps) -> list[Question]:
@@ -63,35 +62,22 @@ def _at(question: Question, load: float) -> Question:
     return replace(question, load=load, most_rate=np.inf)
 
 
-def _steps_found(search: NumbersSearch, question: Question, most: float) -> Steps:
+def _steps_found(search: NumbersSearch, question: Question, most: float, sought: int) -> Steps:
     """Compute the ends of the steps of the groups found so far, from no load to the most."""
     ends: list[float] = []
     beyond: list[float] = []
-    load = 0.0
-    while len(ends) < MOST_STEPS and load < most:
+    load, budget = 0.0, -np.inf
+    while load < most:
         cost = search.costs(_at(question, load))
         least = cost.min(initial=np.inf)
         if not np.isfinite(least):
             break
-        able = np.flatnonzero(cost <= least * (1 + TIE_TOL))
-        end, load = _most_carried(search, question, able, least, (load, most))
-        ends.append(end)
-        beyond.append(load)
+        if least > budget * (1 + TIE_TOL):
+            if len(ends) == sought:
+                break
+            ends.append(0.0)
+            beyond.append(0.0)
+            budget = least
+        end, load = search.carried(_at(question, load), np.flatnonzero(cost <= budget * (1 + TIE_TOL)))
+        ends[-1], beyond[-1] = min(end, most), min(load, most)
     return Steps(tuple(ends), tuple(beyond))
-
-
-def _most_carried(
-    search: NumbersSearch, question: Question, groups: Ints, budget: float, between: tuple[float, float]
-) -> tuple[float, float]:
-    """Compute the most load between two that some groups carry at a cost, and the least that they do not; twice the upper one where they carry that."""
-
-    def carry(load: float) -> bool:
-        return bool(search.costs(_at(question, load), groups).min() <= budget * (1 + TIE_TOL))
-
-    low, high = between
-    if carry(high):
-        return high, high
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if carry(middle) else (low, middle)
-    return low, high

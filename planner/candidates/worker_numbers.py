@@ -120,23 +120,26 @@ class NumbersSearch:
             sides.prompt_s[:, None] >= MOST_WORKERS * sides.alone_s
         )  # [p, s] even one decode worker needs more
         self._least = self._bounds(questions)
-        self._tried = np.zeros(sides.able.shape[1:], dtype=bool)
+        self._open_from = 0  # questions before are answered
+        self._tried = np.zeros(sides.able.shape[1:], dtype=bool)  # for the questions that are not answered yet
+        self._ever_tried = np.zeros_like(self._tried)
 
     def run(self) -> Found:
         """Try pairs until no other has a bound below the best group found, for all questions."""
         pairs = FIRST_PAIRS
         while (first := self._next(pairs)) is not None:
-            self._tried[first] = True
+            self._tried[first] = self._ever_tried[first] = True
             self._expand(*first)
             pairs *= 2
         return self.found
 
     def ask(self, questions: Sequence[Question]) -> None:
-        """Add questions, which the groups found so far answer as well as they can; `run` goes on with those and the earlier ones."""
+        """Add questions, to be searched by `run` once the earlier ones are answered; groups found so far are their first answers."""
+        self._open_from, self._tried = len(self.questions), np.zeros_like(self._tried)
         self.questions += questions
-        answered = [self.costs(question).min(initial=np.inf) for question in questions]
-        self.best = np.append(self.best, np.array(answered))
-        self._least = np.concatenate([self._least, self._bounds(questions)])
+        found = [self.costs(question).min(initial=np.inf) for question in questions]
+        self.best = np.append(self.best, np.array(found))
+        self._least += self._bounds(questions)
 
     @property
     def pairs(self) -> tuple[int, int]:
@@ -149,7 +152,7 @@ class NumbersSearch:
 
         A pair that was left out has a bound no better than a group found, whatever the numbers: only pairs that were tried are counted here.
         """
-        prefill, shape = np.nonzero(self._tried)
+        prefill, shape = np.nonzero(self._ever_tried)
         others = np.setdiff1d(np.arange(1, MOST_WORKERS + 1), DECODE_WORKERS)
         p, s, n_d, least = self._rows(prefill, shape, others)
         few = np.repeat(least[None], self.sides.able.shape[0], axis=0)
@@ -165,12 +168,12 @@ class NumbersSearch:
         found: Bools = able & (least < best * (1 - TIE_TOL))
         return found
 
-    def _bounds(self, questions: Sequence[Question]) -> Floats:
-        """Compute [question, p, s] what the groups of a pair cost at least; infinite where none is able or as small as asked."""
-        sides, least = self.sides, np.full((len(questions), *self.sides.able.shape[1:]), np.inf)
-        one = np.ones(())
+    def _bounds(self, questions: Sequence[Question]) -> list[Floats]:
+        """Compute by question [p, s] what the groups of a pair cost at least; infinite where none is able or as small as asked."""
+        sides, one = self.sides, np.ones(())
         known: dict[tuple[tuple[float, float], float], Floats] = {}
-        for i, question in enumerate(questions):
+        least = []
+        for question in questions:
             key = question.prices, question.load
             if key not in known:
                 known[key] = question.cost(
@@ -178,23 +181,19 @@ class NumbersSearch:
                 )
             small = 1.0 / sides.alone_s <= question.most_rate * (1 + TIE_TOL)
             able = sides.able[question.round_trip] & small & ~self.too_large
-            least[i] = np.where(able, known[key], np.inf)
+            least.append(np.where(able, known[key], np.inf))
         return least
-
-    def _open(self) -> Bools:
-        return (self._least < self.best[:, None, None] * (1 - TIE_TOL)) & ~self._tried
 
     def _next(self, pairs: int) -> tuple[Ints, Ints] | None:
         """Select the open pairs of the least bounds for each question; None where none is open."""
-        open_ = self._open()
-        if not open_.any():
-            return None
-        chosen = np.zeros(open_[0].size, dtype=bool)
-        for least, mine in zip(self._least, open_, strict=True):
-            places = np.flatnonzero(mine)
+        chosen = np.zeros(self._tried.size, dtype=bool)
+        for least, best in zip(self._least[self._open_from :], self.best[self._open_from :], strict=True):
+            places = np.flatnonzero((least < best * (1 - TIE_TOL)) & ~self._tried)
             if places.size > pairs:
                 places = places[np.argpartition(least.ravel()[places], pairs)[:pairs]]
             chosen[places] = True
+        if not chosen.any():
+            return None
         prefill, shape = np.unravel_index(np.flatnonzero(chosen), self._tried.shape)
         return prefill, shape
 
@@ -208,7 +207,7 @@ class NumbersSearch:
         p, s, n_d, least = self._rows(prefill, shape, numbers)
         low = np.repeat((least - 1)[None], self.sides.able.shape[0], axis=0)  # [a, row] too few
         high = np.full(low.shape, WITHOUT_LIMIT)  # enough
-        while (gains := self._can_gain(p, s, n_d, low + 1, high)).any():
+        while (gains := self._can_gain(p, s, n_d, low + 1, high, self._open_from)).any():
             row, n_p = _between(low[gains], high[gains], np.nonzero(gains)[1])
             self._try((p[row], s[row], n_p, n_d[row]), row, low, high)
 
@@ -221,13 +220,13 @@ class NumbersSearch:
         kept = least <= MOST_WORKERS
         return p[kept], s[kept], n_d[kept], least[kept]
 
-    def _can_gain(self, p: Ints, s: Ints, n_d: Ints, n_p: Ints, high: Ints) -> Bools:
+    def _can_gain(self, p: Ints, s: Ints, n_d: Ints, n_p: Ints, high: Ints, first: int = 0) -> Bools:
         """Tell [a, row] which rows would beat the best found if this few prefill workers were enough, and are not known to need more."""
         sides, gains = self.sides, np.zeros(n_p.shape, dtype=bool)
-        for i, (question, best) in enumerate(zip(self.questions, self.best, strict=True)):
-            trip = question.round_trip
+        for i in range(first, len(self.questions)):
+            question, best, trip = self.questions[i], self.best[i], self.questions[i].round_trip
             mine = np.flatnonzero(
-                (n_p[trip] < high[trip]) & (self._least[i, p, s] < best * (1 - TIE_TOL)) & ~gains[trip]
+                (n_p[trip] < high[trip]) & (self._least[i][p, s] < best * (1 - TIE_TOL)) & ~gains[trip]
             )
             few, many, answer_s = n_p[trip, mine], n_d[mine], sides.answer_s[s[mine]]
             per_request = few * answer_s / many
@@ -244,7 +243,7 @@ class NumbersSearch:
         high[low >= MOST_WORKERS] = 0  # nothing beyond is tried
         first = len(self.found.rate)
         self.found.add(groups, found, rate, kept)
-        for i, question in enumerate(self.questions):
+        for i, question in enumerate(self.questions[self._open_from :], start=self._open_from):
             self.best[i] = min(self.best[i], self.costs(question, slice(first, None)).min(initial=np.inf))
 
     def costs(self, question: Question, groups: slice | Ints = slice(None)) -> Floats:
@@ -256,6 +255,21 @@ class NumbersSearch:
         cost = question.cost(first, second, n_p / rate, n_d / rate, (n_p, n_d))
         able = found.kept[question.round_trip, groups] & (rate <= question.most_rate * (1 + TIE_TOL))
         return np.where(able, cost, np.inf)
+
+    def carried(self, question: Question, groups: Ints) -> tuple[float, float]:
+        """Compute the most load that the workers of some groups, as many as carry that of a question, carry too; and the least load that takes another worker."""
+        found = self.found
+        rate, numbers = found.rate[groups], [workers[groups] for workers in found.workers]
+        each = [least / rate for least in numbers]
+        held = [
+            np.maximum(least, np.ceil(question.load * one - COUNT_TOL))
+            for least, one in zip(numbers, each, strict=True)
+        ]
+        carried = [
+            float(np.minimum(*((workers + more) / one for workers, one in zip(held, each, strict=True))).max())
+            for more in (0.0, 2 * COUNT_TOL)
+        ]
+        return carried[0], carried[1]
 
 
 def _between(low: Ints, high: Ints, row: Ints) -> tuple[Ints, Ints]:

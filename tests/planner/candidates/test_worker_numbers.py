@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.candidates.group_selection import BETWEEN, LOADS, fewest_systems, open_between
+from planner.candidates.load_steps import MOST_STEPS, at_ends, find_steps
 from planner.candidates.worker_numbers import DECODE_WORKERS, MOST_WORKERS, NumbersSearch, Question, Sides
 
 MARGIN = np.array([1.0, 1.25])  # by round trip: prefill workers for each that the load alone takes
@@ -158,3 +159,32 @@ def test_corners_of_the_hull_besides_those_kept_are_counted():
     assert sorted(three.kept) == [1, 2, 3] and three.corners == 2
     one = fewest_systems(search, questions, most=1, further=0)
     assert one.kept == [2] and one.corners == 4
+
+
+@given(st.integers(0, 100_000), st.sampled_from([3, 100]))
+def test_up_to_the_last_step_the_groups_kept_cost_what_enumeration_finds_at_any_load(seed, sought):
+    sides, rng = sides_of(seed), np.random.default_rng(seed)
+    questions = [Question(0, (1.0, 1.0), np.inf), *(Question(0, (1.0, 1.0), 15.0 * share) for share in LOADS)]
+    search = searched(sides, questions)
+    (steps,) = find_steps(search, [questions], sought)
+    kept = fewest_systems(search, [*questions, *at_ends(questions[0], steps)], most=1, further=200).kept
+    assert len(steps.ends) <= min(sought, MOST_STEPS) and (steps.ends or not kept)
+    for load in [*rng.uniform(0.0, steps.reach, 3), *rng.choice(steps.ends or [0.0], 3)]:
+        here = Question(0, (1.0, 1.0), float(load))
+        assert not kept or search.costs(here)[kept].min() == pytest.approx(enumerated(sides, here), rel=1e-9)
+
+
+@given(st.integers(0, 100_000))
+def test_a_step_ends_where_one_request_more_takes_another_worker(seed):
+    sides = sides_of(seed)
+    questions = [Question(0, (1.0, 1.0), np.inf), Question(0, (1.0, 1.0), 15.0), Question(0, (1.0, 1.0), 0.0)]
+    search = searched(sides, questions)
+    (steps,) = find_steps(search, [questions], 6)
+    for end in steps.ends:
+        at, past = (enumerated(sides, Question(0, (1.0, 1.0), end * more)) for more in (1.0, 1.0 + 1e-6))
+        assert at < past or end == 15.0
+
+
+def test_divisible_replicas_have_no_steps():
+    search = searched(sides_of(1), [Question(0, (1.0, 1.0), np.inf)])
+    assert find_steps(search, [search.questions], 100)[0].ends == ()
