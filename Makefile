@@ -13,10 +13,11 @@ VERSIONS ?= 3.11 3.13
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
 
-# docs/formulation.md from the docstrings of the program's blocks, docs/architectures.md from the catalog.
+# docs/formulation.md from the docstrings of the program's blocks, docs/architectures.md and docs/audit.md from the catalog.
 docs: $(VENV)/.installed
 	$(PYTHON) docs/build_formulation.py
 	$(BIN)/python docs/build_architectures.py
+	$(BIN)/python docs/build_audit.py
 
 # What a terminal shows of the examples: docs/pictures, and the page of the stored plan in README.md and docs/command-line.md.
 pictures: $(VENV)/.installed

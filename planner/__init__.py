@@ -27,6 +27,7 @@ __all__ = [
     "SpecError",
     "WhatIf",
     "alternatives",
+    "audit",
     "break_even",
     "calibrate",
     "characterise",
@@ -110,6 +111,7 @@ _guard_siblings()
 if TYPE_CHECKING:
     from planner.errors import SpecError
     from planner.library import (
+        audit,
         calibrate,
         characterise,
         compare,
@@ -144,6 +146,7 @@ else:
         "SpecError": "planner.errors",
         "WhatIf": "planner.studies.whatif",
         "alternatives": "planner.studies.alternatives",
+        "audit": "planner.library",
         "break_even": "planner.studies.break_even",
         "calibrate": "planner.library",
         "characterise": "planner.library",

@@ -19,6 +19,7 @@ from planner.plan import Plan, load_plan, parse_plan
 
 if TYPE_CHECKING:
     from catalog.lookup import Catalog
+    from planner.audit.answer import Audit
     from planner.calibration.fit import Calibrated
     from planner.calibration.scores import Validation
     from planner.estimate.answer import Estimate
@@ -197,6 +198,16 @@ def replan(
         home = Path(spare if folder is None else folder)
         found = replan(_plan(plan), files, home, day=day, overlays=overlays, cells=cells)
         return found if folder is not None else replace(found, overlay=None)
+
+
+def audit(claims: Source | None = None, *, only: Sequence[str] = (), overlays: Sequence[Path] = ()) -> Audit:
+    """Judge claims of a file or a mapping, or those of five announcements that are shipped; `only`: names of systems. Raises SpecError, OSError."""
+    from planner.audit.answer import audit, judge
+    from planner.audit.reading import claims_of, parse_claims
+
+    if isinstance(claims, Mapping):
+        return judge(parse_claims(claims_of(claims), _catalog(overlays), Path()), only)
+    return audit(claims, only=only, overlays=overlays)
 
 
 def stale(plan: PlanSource) -> list[Stale]:

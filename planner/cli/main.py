@@ -17,6 +17,7 @@ from planner.cli.batch import add_batch, add_sweep
 from planner.cli.calibration import add_calibrate, add_validate
 from planner.cli.cases import add_estimate, add_layouts
 from planner.cli.catalog import add_catalog
+from planner.cli.claims import add_audit
 from planner.cli.compare import add_compare, add_replan
 from planner.cli.dashboard import add_dashboard
 from planner.cli.design import add_designs
@@ -104,6 +105,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_compare(commands, shared)
     add_replan(commands, shared)
     add_studies(commands, shared)
+    add_audit(commands, answer_options(HTML))
     add_dashboard(commands)
     return parser
 

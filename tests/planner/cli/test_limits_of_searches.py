@@ -7,6 +7,7 @@ import argparse
 from planner.cli.main import build_parser
 
 NO_SEARCH = {
+    "audit",
     "show",
     "report",
     "init",
