@@ -74,6 +74,7 @@ verdict is as good as its inputs: those marked *assumed* or *as recalled* in the
 or CSV with the columns id, title, publisher, date, says, systems, judge, figure, sense, within, quantities, formula, bound, free, facts,
 command, note, such as [three.csv](../examples/claims/three.csv): quantities are `name = value; …`, `free` is `name = 1..100 unit`, facts are
 `what: claimed | known; …`. Every faulty claim is named at once, by its row.
+`flopwatt schema claims` prints the JSON Schema, with `--format md` every key.
 
 A quantity is a text: a number with a unit (`"3.35 TB/s"`), a range (`"10..99 tokens/s"`), a figure of the catalog
 (`"@chips/H100 SXM5 80GB/hbm_bytes_per_s"`, per chip; of systems and offers per node), what renting a chip costs at market

@@ -201,7 +201,7 @@ def replan(
 
 
 def audit(claims: Source | None = None, *, only: Sequence[str] = (), overlays: Sequence[Path] = ()) -> Audit:
-    """Judge claims of a file or a mapping, or those of five announcements that are shipped; `only`: names of systems. Raises SpecError, OSError."""
+    """Judge the claims of a file or a mapping, or the 86 that are shipped; `only`: names of systems. Raises SpecError, OSError."""
     from planner.audit.answer import audit, judge
     from planner.audit.reading import claims_of, parse_claims
 

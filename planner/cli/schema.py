@@ -23,7 +23,7 @@ def add_schema(commands: Commands) -> None:
     schema.add_argument(
         "of",
         nargs="?",
-        choices=("spec", "plan", "case", "codesign", "kv_tiers", "edge"),
+        choices=("spec", "plan", "case", "codesign", "kv_tiers", "edge", "claims"),
         default="spec",
         help=helped("help.schema_of"),
     )

@@ -28,6 +28,7 @@ LEAD = {
     "case": "What `flopwatt estimate` and `flopwatt layouts` answer. Quantities are texts with their unit; each has its SI unit beside it.",
     "kv_tiers": "What `flopwatt kv-tiers` answers. Quantities are texts with their unit; each has its SI unit beside it.",
     "edge": "What `flopwatt edge` answers. Quantities are texts with their unit; each has its SI unit beside it.",
+    "claims": "What `flopwatt audit` judges. Quantities are texts with any unit that arithmetic makes; [audit.md](audit.md) says how.",
     "plan": "What `flopwatt plan SPEC --format json` prints. Amounts are in the spec's currency, quantities in SI. What the figures mean, and how they are checked: [plan.md](plan.md).",
     "codesign": "What `flopwatt codesign` answers. Quantities are texts with their unit; each has its SI unit beside it.",
 }  # fmt: skip
@@ -77,6 +78,15 @@ def edge_schema() -> dict[str, Any]:
     return {"$schema": DIALECT, **schema, "title": "flopwatt edge spec"}
 
 
+def claims_schema() -> dict[str, Any]:
+    """Build the JSON Schema of a file of claims, which `flopwatt audit` judges; a text or a number may stand for the block of a quantity."""
+    from planner.spec.claims import Claims
+
+    schema: dict[str, Any] = _as_written(_described(Claims))
+    schema["$defs"]["Given"] = {"anyOf": [schema["$defs"]["Given"], {"type": "string"}, {"type": "number"}]}
+    return {"$schema": DIALECT, **schema, "title": "flopwatt claims"}
+
+
 def _of_case(case: type[Case]) -> dict[str, Any]:
     from planner.spec.stack.case import WORDS
 
@@ -87,13 +97,14 @@ def _of_case(case: type[Case]) -> dict[str, Any]:
 
 
 def schema_text(of: str = "spec", form: str = "json") -> str:
-    """Print the schema of a "spec", a "case", a "codesign" or "kv_tiers" case or an "edge" spec, as JSON or ("md") as a page of its keys."""
+    """Print the schema of a "spec", a "case", a "codesign" or "kv_tiers" case, an "edge" spec or "claims", as JSON or ("md") as a page of its keys."""
     schema = {
         "spec": spec_schema,
         "case": case_schema,
         "codesign": codesign_schema,
         "kv_tiers": kv_tiers_schema,
         "edge": edge_schema,
+        "claims": claims_schema,
     }[of]()
     if form == "md":
         return schema_page(schema, of)
@@ -175,7 +186,7 @@ def schema_page(schema: dict[str, Any], of: str) -> str:
             if other not in found:
                 found[other] = blocks[other]
                 order.append(other)
-    text = f"# Keys of a {of}\n\n{LEAD[of]} Made by `flopwatt schema {of} --format md`.\n"
+    text = f"# Keys of {'claims' if of == 'claims' else f'a {of}'}\n\n{LEAD[of]} Made by `flopwatt schema {of} --format md`.\n"
     for name in order:
         block = found[name]
         text += f"\n## {name}\n" + (

@@ -1,5 +1,5 @@
 """Claims to be judged: a figure that somebody announces, and the quantities by which arithmetic judges it."""
 
-from planner.spec.claims.claim import JUDGES, Claim, Fact, Free, Given, Reading, Source
+from planner.spec.claims.claim import JUDGES, Claim, Claims, Fact, Free, Given, Reading, Source
 
-__all__ = ["JUDGES", "Claim", "Fact", "Free", "Given", "Reading", "Source"]
+__all__ = ["JUDGES", "Claim", "Claims", "Fact", "Free", "Given", "Reading", "Source"]

@@ -146,3 +146,10 @@ class Claim(Block):
     """A command that shows more than the closed form."""
     note: Annotated[str, Field(max_length=MOST_WORDS)] = ""
     """What else a reader should know."""
+
+
+class Claims(Block):
+    """A file of claims. Each is parsed by itself, so that every faulty one is named at once; the whole stands here for the schema."""
+
+    claims: Annotated[list[Claim], Field(min_length=1)]
+    """The claims."""

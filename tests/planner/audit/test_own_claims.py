@@ -203,3 +203,21 @@ def test_new_asks_for_properties_and_a_formula(monkeypatch, capsys):
         assert str(judged.finding.verdict) == verdict
     with pytest.raises(SpecError, match="expected a text"):
         asked(Catalog.load(), lambda text: "")
+
+
+def test_the_schema_accepts_what_the_parser_accepts_and_names_every_key():
+    from jsonschema import Draft202012Validator
+
+    from planner.spec.claims import Claim
+    from planner.spec.schema import schema_text
+
+    schema = json.loads(schema_text("claims"))
+    assert set(schema["$defs"]["Claim"]["properties"]) == {
+        field.alias or name for name, field in Claim.model_fields.items()
+    }
+    assert all("description" in each for each in schema["$defs"]["Claim"]["properties"].values())
+    shipped = EXAMPLES.parents[1] / "catalog" / "data" / "claims.json"
+    for path in (shipped, EXAMPLES / "ten.json"):
+        Draft202012Validator(schema).validate(json.loads(path.read_text(encoding="utf-8")))
+    assert list(Draft202012Validator(schema).iter_errors({"claims": [claim(judge="guess")]}))
+    assert "`judge`" in schema_text("claims", "md")
