@@ -111,6 +111,8 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         )
     if "bound_divisible" in document:
         yield Unchecked("bound_divisible", Message.of("unchecked.divisible_bound").text())
+    if "adaptation" in document:
+        yield Unchecked("adaptation", Message.of("unchecked.adaptation").text())
     values = Message.of("unchecked.values").text()
     yield from (
         Unchecked(f"limits[].{name}", values)
