@@ -32,7 +32,6 @@ from planner.resolve.context import ResolveContext
 from planner.resolve.facility import with_cooling, with_racks
 from planner.resolve.money.economics import resolve_economics, with_ownership
 from planner.resolve.money.owned import resolve_owned, with_worth
-from planner.resolve.money.relays import with_loads
 from planner.resolve.money.rented import check_rented, resolve_rented
 from planner.resolve.names import catalog_of, unknown_names
 from planner.resolve.offers import resolve_offers
@@ -140,7 +139,7 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     return ResolvedSpec(
         spec=spec.model_copy(update={"limits": limits, "solver": _solver(spec)}),
         calendar=calendar,
-        economics=with_loads(context.spec, money, calendar.slots),
+        economics=money,
         per_usd=per_usd,
         sites=tuple(sites),
         systems=systems,

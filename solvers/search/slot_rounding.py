@@ -48,7 +48,7 @@ class RoundingSettings:
     """Systems above which the schedule has a holding."""
     slot_gaps: tuple[float, float] = (1e-3, 0.05)
     """Least and largest relative gap of the program of a slot with the fleet as it is."""
-    backtrack: tuple[int, ...] = (1,)
+    backtrack: tuple[int, ...] = (1, 4)
     """Slots before one for which nothing fits that are decided again together with it."""
     reserves: tuple[float, ...] = (0.0, 0.01, 0.03)
     """Shares of the residents that the schedule keeps in reserve, one attempt after the other."""
@@ -183,7 +183,13 @@ def _schedule(task: Rounding, start: Mapping[str, Floats], reserve: float) -> Fl
     lower[present[there]] = upper[present[there]] = _full_slots(task.data, start)[there]
     whole = arrays.integer & ~_columns_of(program, "residents", "deployments", "n")
     part = replace(arrays, integer=whole, lower=lower, upper=upper)
-    return _solved(task, part, task.cost, SETTINGS.slot_nodes)
+    found = _solved(task, part, task.cost, SETTINGS.slot_nodes)
+    return None if found is None else _without_loads(task, found)
+
+
+def _without_loads(task: Rounding, x: Floats) -> Floats:
+    """Return the columns without loads: each slot in turn takes of the limit of a day what it needs."""
+    return np.where(_columns_of(task.program, "loading"), 0.0, x)
 
 
 def _full_slots(data: PlanData, start: Mapping[str, Floats]) -> Floats:
@@ -218,6 +224,8 @@ class SlotPrograms:
     """Relative gap of what slots cost at which their sum lies within half the gap asked for of the whole."""
     jobs: Bools
     """[rows]: those through which jobs in the schedule need their fleet."""
+    loads: Bools
+    """[rows]: limits on the loads of a day, which hold in each slot for the loads decided so far."""
 
 
 def _slot_programs(task: Rounding, schedule: Floats) -> SlotPrograms:
@@ -234,6 +242,7 @@ def _slot_programs(task: Rounding, schedule: Floats) -> SlotPrograms:
         leads=loads_after(program, task.data, task.group),
         limits=_rows_of(program, "limit"),
         jobs=_job_rows(task, schedule),
+        loads=_rows_of(program, "relays"),
     )
 
 
@@ -345,7 +354,7 @@ def _adapted(task: Rounding, shared: SlotPrograms, x: Floats, peak: int) -> Floa
         return None
     held = _columns_of(task.program, "n")
     rounded = np.floor(adapted + SETTINGS.used) if shared.limits.any() else np.ceil(adapted - SETTINGS.used)
-    return np.where(fixed, x, np.where(held, rounded, adapted))
+    return np.where(fixed, x, np.where(held, rounded, _without_loads(task, adapted)))
 
 
 def _decided(
@@ -357,7 +366,7 @@ def _decided(
     shrinks.
     """
     first = not len(decided)
-    linked = np.isin(shared.follows, together) | shared.limits
+    linked = np.isin(shared.follows, together) | shared.limits | shared.loads
     factor = _columns_of(task.program, "lambda")
     again = known & np.isin(shared.leads, together)
     mine = np.flatnonzero(np.isin(shared.unit, together) | shared.grows | factor | again)

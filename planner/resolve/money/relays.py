@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
-from planner.problem.calendar import SLOTS_PER_DAY
-from planner.problem.economics import Economics, RelayFacts
+from planner.problem.economics import RelayFacts
 from planner.resolve.context import ResolveContext
 from planner.spec.model import PlanSpec
 
@@ -30,12 +28,3 @@ def resolve_relays(context: ResolveContext) -> RelayFacts | None:
 def are_free(spec: PlanSpec) -> bool:
     """Tell whether the spec says that loads cost nothing."""
     return "relay_cost" in spec.operation.model_fields_set and spec.operation.relay_cost is None
-
-
-def with_loads(spec: PlanSpec, money: Economics, slots: int) -> Economics:
-    """Return the economics without price and limit of loads on calendars of more slots than a typical day has, unless the spec states one.
-
-    Whole replicas of a large program are found slot by slot, where a price on loads that tie the slots together takes too long.
-    """
-    counted = slots <= SLOTS_PER_DAY or bool(spec.operation.model_fields_set)
-    return money if counted else replace(money, relays=None)

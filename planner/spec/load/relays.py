@@ -15,7 +15,7 @@ LoadPrice = Annotated[tuple[float, str], Money("", "5 USD", 0, MOST_MONEY)]
 class Operation(Block):
     """Cost and ceiling of changing what systems run: a worker that starts to serve loads its weights on its systems, of whole replicas only.
 
-    Without this block both count on the calendar of one typical day without further windows; on longer ones loads take their time alone."""
+    Both count on every calendar; a day is 24 hours within one window."""
 
     relay_cost: LoadPrice | None = None
     """Cost of one system that loads the weights of another deployment, beside the work that is lost meanwhile; if omitted, what the system costs (its rent, or its price
