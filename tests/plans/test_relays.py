@@ -77,6 +77,24 @@ def test_services_that_take_turns_share_servers_at_a_price():
     assert "chat at us-virginia" in page and "reports at us-virginia" in page
 
 
+def test_loads_of_each_season_are_priced_and_limited():
+    """On typical days of two seasons the limit holds for each day, and `verify` finds loads that the books leave out."""
+    asked = taking_turns()
+    asked["horizon"] |= {"calendar": "representative-days", "days": 2}
+    plan = solved(asked)
+    assert len(plan["schedule"]) == 48 and plan["costs"]["relays"] > 0
+    assert_few_loads(plan)
+    limited = copy.deepcopy(plan.document)
+    limited["spec"]["operation"] = {"relays_per_day": 0.01}
+    found = [finding for finding in verify_plan(planner.Plan(limited)) if "in a day" in finding.message]
+    assert {finding.path for finding in found} == {"schedule slot 0", "schedule slot 24"}
+    hidden = copy.deepcopy(plan.document)
+    for row in hidden["deployments"]:
+        for pool in row["pools"]:
+            del pool["relay_cost"]
+    assert any("relay_cost" in finding.path for finding in verify_plan(planner.Plan(hidden)))
+
+
 def test_weights_have_a_path():
     """Llama-3.1-70B in FP8 is 70.6 GB; loads read it from storage at the rate of the site, 2 GB/s."""
     asked = taking_turns()

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from solvers.model.block_data.electricity import Chronology
 from solvers.model.block_data.relays import DAY_S, RelayData, day_of_slots
+from solvers.model.build import objective_vector
 from solvers.model.data import PlanData
+from solvers.search.direct import solve_direct
 from solvers.search.joint import solve
+from solvers.search.slot_rounding import round_replicas
 from tests.conftest import few_of
 from tests.solvers.model.test_blocks import real, whole
 from tests.solvers.model.test_rows_by_hand import INF, YES, Rows, three_slots
@@ -93,27 +96,50 @@ def drawn(seed):
 def enumerated(data, group=range(SLOTS)):
     """Return the least cost over all counts of systems and all assignments of them to layouts in each slot; None where none serves.
 
-    `group`: slots of one group have the same assignment.
+    `group`: slots of one group have the same assignment. Days of three slots go round by themselves.
     """
-    share = np.minimum(data.point_load_s / data.order.step_s[0], 1.0)
-    price, best = data.relays.cost["cost"][:, 0], None
+    best = None
     for n in range(MOST + 1):
-        states = np.array([s for s in itertools.product(range(n + 1), repeat=4) if sum(s) <= n])
-        arriving = np.maximum(states[None, :, :] - states[:, None, :], 0)  # [before, after, point]
-        work = states[None, :, :] - arriving * share
-        loads, paid = arriving.sum(axis=2), arriving @ price
-        slot = [paid + sum(served(data, work, w, t) for w in range(2)) for t in range(SLOTS)]
-        cost = slot[0].T[:, None, :] + slot[1][:, :, None] + slot[2][None, :, :]  # states of the slots 0, 1 and 2
-        count = loads.T[:, None, :] + loads[:, :, None] + loads[None, :, :]
-        cost = np.where(count <= data.relays.per_day * n + 1e-9 if n else count == 0, cost, np.inf)
-        index = np.indices(cost.shape)
-        for first, second in itertools.combinations(range(SLOTS), 2):
-            if group[first] == group[second]:
-                cost = np.where(index[first] == index[second], cost, np.inf)
-        value = float(cost.min()) + n * float(data.holding_cost["cost"][0])
+        days = (day_of_least_cost(data, n, first, group) for first in range(0, data.slots, SLOTS))
+        value = sum(days) + n * float(data.holding_cost["cost"][0])
         if np.isfinite(value) and (best is None or value < best):
             best = value
     return best
+
+
+def day_of_least_cost(data, n, start, group=range(SLOTS)):
+    """Return the least cost of a day of three slots with so many systems; inf where they do not serve it."""
+    share = np.minimum(data.point_load_s / data.order.step_s[0], 1.0)
+    states = np.array([s for s in itertools.product(range(n + 1), repeat=4) if sum(s) <= n])
+    arriving = np.maximum(states[None, :, :] - states[:, None, :], 0)  # [before, after, point]
+    work = states[None, :, :] - arriving * share
+    loads, paid = arriving.sum(axis=2), arriving @ data.relays.cost["cost"][:, start]
+    slot = [paid + sum(served(data, work, w, start + t) for w in range(2)) for t in range(SLOTS)]
+    cost = slot[0].T[:, None, :] + slot[1][:, :, None] + slot[2][None, :, :]  # states of the slots 0, 1 and 2
+    count = loads.T[:, None, :] + loads[:, :, None] + loads[None, :, :]
+    cost = np.where(count <= data.relays.per_day * n + 1e-9 if n else count == 0, cost, np.inf)
+    index = np.indices(cost.shape)
+    for first, second in itertools.combinations(range(SLOTS), 2):
+        if group[first] == group[second]:
+            cost = np.where(index[first] == index[second], cost, np.inf)
+    return float(cost.min())
+
+
+def of_two_days(seed, windows):
+    """Two of the drawn days, in one window as of two seasons, or in a window each; every system is held on both."""
+    one, other, slots = drawn(seed), drawn((seed + 1) % 2**32), 2 * SLOTS
+    step = np.tile(one.order.step_s, 2)
+    price = np.tile(one.relays.cost["cost"], 2)
+    return replace(
+        one,
+        slot_window=np.repeat(np.arange(2) % windows, SLOTS),
+        slot_hours_s=np.tile(one.slot_hours_s, 2),
+        point_cost={"cost": np.hstack([one.point_cost["cost"], other.point_cost["cost"]])},
+        arc_cost={"cost": np.zeros((2, slots))},
+        demand=np.concatenate([one.demand, other.demand], axis=2),
+        order=Chronology(next=np.concatenate([np.roll(np.arange(SLOTS), -1) + SLOTS * d for d in range(2)]), step_s=step),
+        relays=replace(one.relays, cost={"cost": price}),
+    )  # fmt: skip
 
 
 def served(data, work, w, t):
@@ -135,6 +161,35 @@ def test_equals_every_assignment_of_systems_in_each_slot(seed):
     assert (found.value is None) == (expected is None)
     if expected is not None:
         assert found.value == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@settings(max_examples=few_of(40) * TIMES, **SMALL)
+@given(SEEDS, st.sampled_from((1, 2)))
+def test_equals_every_assignment_of_systems_on_two_days(seed, windows):
+    """Days of two seasons, and of two windows, have a limit on loads each, and their loads cost each."""
+    data = of_two_days(seed, windows)
+    assert day_of_slots(data.order, data.slot_window).tolist() == [0] * SLOTS + [1] * SLOTS
+    found, expected = solve(data, EXACT), enumerated(data)
+    assert (found.value is None) == (expected is None)
+    if expected is not None:
+        assert found.value == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        loaded = np.nan_to_num(found.values["loading"]).reshape(4, 2, SLOTS).sum(axis=(0, 2))
+        assert (loaded <= min(data.relays.per_day, 1e9) * found.values["n"].sum() + 1e-6).all()
+
+
+@settings(max_examples=few_of(100), **SMALL)
+@given(SEEDS, st.sampled_from((1, 2)))
+def test_slots_made_whole_in_turn_keep_the_limit_of_their_day(seed, windows):
+    """The plan is never better than every assignment allows, and keeps all rows; it costs more where a day's loads were taken too early."""
+    data = of_two_days(seed, windows)
+    divided = solve_direct(data.divisible(), EXACT)
+    found = round_replicas(data, divided.values, EXACT) if divided.values else None
+    if found is None:
+        return
+    program, values = found
+    x = program.vector(values)
+    assert program.arrays().violation(x) < 1e-6
+    assert objective_vector(program, data) @ x >= enumerated(data) - 1e-6
 
 
 def loads_in(data, values):
