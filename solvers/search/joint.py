@@ -312,8 +312,8 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         rounded = round_replicas(without_starts(part), relaxed.values, limits(SETTINGS.rounding_share, first_s))
         rounded = with_starts(part, rounded, limits(SETTINGS.rounding_share, first_s))
         if rounded is not None:
-            plan = rated(_valued(data, *rounded, best), options)
-            best, found = _better_of(best, plan), [*found, plan.value or 0.0]
+            made = rated(_valued(data, *rounded, best), options)
+            best, found = _better_of(best, made), [*found, made.value or 0.0]
     one_day = data.slots <= SETTINGS.hours_per_day  # two layouts for each of several windows cost more than many loads
     if data.relays is not None and _is_poor(best, options) and (one_day or not best.values):
         _say(options, "whole replicas with few layouts a day")
