@@ -33,7 +33,7 @@ def load_lines(plan: Plan) -> list[str]:
     if not changing:
         return [Message.of("relays.none").text()]
     held = _systems_held(plan, seconds)
-    each = max(loads / held[place] for place, loads in by_place.items() if held.get(place))
+    each = max((loads / held[place] for place, loads in by_place.items() if held.get(place)), default=0.0)
     names = [
         Message.of("relays.of_deployment", workload=workload, site=site, loads=f"{loads:,.3g}").text()
         for loads, (workload, site) in changing
