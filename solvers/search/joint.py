@@ -6,8 +6,7 @@ bounded       the bound raised by whole replicas in the slot that decides (`solv
 rounded       whole replicas over the points of the consolidated solution and those that this slot takes where its bound ends, slot by slot
               (`solvers.search.slot_rounding`); over smaller replicas of each pool, then over all points of the same workloads and sites, where
               that finds nothing, or little good
-day parts     whole replicas that stay through each of two parts of the day, where loads have a price and the gap of one day's plan is wide, or there is
-              none (`solvers.search.day_parts`)
+day parts     whole replicas that stay through each of two parts of the day, where loads have a price and the gap of a day is wide (`solvers.search.day_parts`)
 every slot    the bound raised further by whole systems and replicas in every slot of a small program, and a plan over the points that work there
 full          the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
 simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.search.simplest`)
@@ -17,7 +16,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -42,7 +41,7 @@ from solvers.search.hourly import divided, on_whole_hours, solve_divisible, with
 from solvers.search.parts import Rung, parts_of
 from solvers.search.proven import BOUNDING, raised, rated, with_every_slot, with_whole_hours
 from solvers.search.relaying import tidied
-from solvers.search.replica_points import attempts, kept_points
+from solvers.search.replica_points import are_alike, attempts, kept_points
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
 from solvers.search.slot_rounding import begin_rounding, round_replicas
 from solvers.solution import Solution
@@ -76,8 +75,6 @@ class WholeReplicaSettings:
     """Of the time limit, for the first plan of a relaxation that has none in its share."""
     rounding_share: float = 0.5
     """Of the time left then, for each attempt to round replicas slot by slot."""
-    alike: float = 0.002
-    """Relative difference of two attempts' plans up to which no third set of points is tried: the rest of the gap is the bound's."""
     parts_of_day_share: float = 0.4
     """Of the time left then, for plans of few layouts a day."""
     bound_share: float = 0.5
@@ -306,7 +303,7 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
     best, taken = _bounded(data, _unknown(divisible), slot, nodes)
     found: list[float] = []
     for relaxed, kept in attempts(data, few, divisible, taken, limits(SETTINGS.consolidation_share, first_s)):
-        if not _is_poor(best, options) or _are_alike(found[-2:]):
+        if not _is_poor(best, options) or are_alike(found[-2:]):
             break
         part = replace(restricted(data, kept), resident_group=_groups(data))
         rounded = round_replicas(without_starts(part), relaxed.values, limits(SETTINGS.rounding_share, first_s))
@@ -396,11 +393,6 @@ def _is_wide(solution: Solution, options: Options) -> bool:
 def _is_poor(best: Solution, options: Options) -> bool:
     """Tell whether another way to whole replicas should follow."""
     return not best.values or (_is_wide(best, options) and (best.gap or 0.0) > SETTINGS.poor)
-
-
-def _are_alike(values: Sequence[float]) -> bool:
-    """Tell whether two attempts in a row found plans of nearly one value."""
-    return len(values) > 1 and abs(values[0] - values[1]) <= SETTINGS.alike * max(map(abs, values))
 
 
 def _valued(data: PlanData, program: Program, values: dict[str, Floats], divisible: Solution) -> Solution:

@@ -171,3 +171,10 @@ def loads_after(program: Program, data: PlanData, group: Ints) -> Ints:
     if len(use):
         found[loading[use, slot]] = group[predecessors(data.chronology.next)[slot]]
     return found
+
+
+def without_loads(program: Program, x: Floats) -> Floats:
+    """Return the columns without loads: each slot in turn takes of the limit of a day what it needs."""
+    loading, found = program.columns.get("loading", np.zeros(0, dtype=np.int64)), x.copy()
+    found[loading[loading >= 0]] = 0.0
+    return found

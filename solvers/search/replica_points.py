@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +18,13 @@ from solvers.search.parts import points_in_use
 from solvers.solution import Solution
 
 SAVES = 0.05  # relative saving per request from which a replica is worth its larger price
+
+ALIKE = 0.002  # relative difference of two attempts' plans up to which no other points are tried: the rest of the gap is the bound's
+
+
+def are_alike(values: Sequence[float]) -> bool:
+    """Tell whether two attempts in a row found plans of nearly one value."""
+    return len(values) > 1 and abs(values[0] - values[1]) <= ALIKE * max(map(abs, values))
 
 
 def attempts(

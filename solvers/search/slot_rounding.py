@@ -27,7 +27,7 @@ from solvers.program import Arrays, Program
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE
 from solvers.search.hourly import with_rented
 from solvers.search.parts import points_in_use
-from solvers.search.relaying import loading_groups, loads_after
+from solvers.search.relaying import loading_groups, loads_after, without_loads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,12 +184,7 @@ def _schedule(task: Rounding, start: Mapping[str, Floats], reserve: float) -> Fl
     whole = arrays.integer & ~_columns_of(program, "residents", "deployments", "n")
     part = replace(arrays, integer=whole, lower=lower, upper=upper)
     found = _solved(task, part, task.cost, SETTINGS.slot_nodes)
-    return None if found is None else _without_loads(task, found)
-
-
-def _without_loads(task: Rounding, x: Floats) -> Floats:
-    """Return the columns without loads: each slot in turn takes of the limit of a day what it needs."""
-    return np.where(_columns_of(task.program, "loading"), 0.0, x)
+    return None if found is None else without_loads(task.program, found)
 
 
 def _full_slots(data: PlanData, start: Mapping[str, Floats]) -> Floats:
@@ -224,8 +219,6 @@ class SlotPrograms:
     """Relative gap of what slots cost at which their sum lies within half the gap asked for of the whole."""
     jobs: Bools
     """[rows]: those through which jobs in the schedule need their fleet."""
-    loads: Bools
-    """[rows]: limits on the loads of a day, which hold in each slot for the loads decided so far."""
 
 
 def _slot_programs(task: Rounding, schedule: Floats) -> SlotPrograms:
@@ -242,7 +235,6 @@ def _slot_programs(task: Rounding, schedule: Floats) -> SlotPrograms:
         leads=loads_after(program, task.data, task.group),
         limits=_rows_of(program, "limit"),
         jobs=_job_rows(task, schedule),
-        loads=_rows_of(program, "relays"),
     )
 
 
@@ -354,7 +346,7 @@ def _adapted(task: Rounding, shared: SlotPrograms, x: Floats, peak: int) -> Floa
         return None
     held = _columns_of(task.program, "n")
     rounded = np.floor(adapted + SETTINGS.used) if shared.limits.any() else np.ceil(adapted - SETTINGS.used)
-    return np.where(fixed, x, np.where(held, rounded, _without_loads(task, adapted)))
+    return np.where(fixed, x, np.where(held, rounded, without_loads(task.program, adapted)))
 
 
 def _decided(
@@ -366,7 +358,7 @@ def _decided(
     shrinks.
     """
     first = not len(decided)
-    linked = np.isin(shared.follows, together) | shared.limits | shared.loads
+    linked = np.isin(shared.follows, together) | shared.limits | _rows_of(task.program, "relays")
     factor = _columns_of(task.program, "lambda")
     again = known & np.isin(shared.leads, together)
     mine = np.flatnonzero(np.isin(shared.unit, together) | shared.grows | factor | again)
