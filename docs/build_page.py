@@ -10,7 +10,7 @@ from planner.report.page import one_page
 HOME = Path(__file__).resolve().parents[1]
 STORED = HOME / "planner" / "dashboard" / "data" / "mixed_fleet_plan.json"
 OPENS, CLOSES = "```text\nMixed fleet: ", "\n```\n"
-FIRST_BLOCK_LEFT_OUT = "\n\nLevelised cost"  # README.md ends before it
+FIRST_BLOCK_LEFT_OUT = "\n\nHow jobs run"  # README.md ends before it
 DOCUMENTS = ("README.md", "docs/command-line.md")
 
 

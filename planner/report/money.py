@@ -16,6 +16,7 @@ from planner.report.workloads import latency_words
 
 NATIONAL_W = 1e8  # power of a fleet from which on it is told before the total, which the page opens with
 CARRIES = 0.01  # share of the cost: smaller parts of it are left out
+NAMED_PARTS = 4  # parts of the cost with their shares; others are added up
 
 
 def workloads(plan: Plan) -> Block:
@@ -87,11 +88,11 @@ def costs(plan: Plan) -> Block:
     total = sum(plan.document["costs"].values())
     parts = sorted(plan.document["costs"].items(), key=lambda item: -item[1])
     parts = [(name, part) for name, part in parts if total and abs(part) >= CARRIES * abs(total)]
-    told = {"cost": amount(totals["cost"]), "currency": currency}
+    cost = {"cost": amount(totals["cost"]), "currency": currency}
     if years == 1:
-        total_words = say("money.total_of_the_year", **told)
+        total_words = say("money.total_of_the_year", **cost)
     else:
-        total_words = say("money.total", years=f"{years}", yearly=amount(totals["cost"] / years), **told)
+        total_words = say("money.total", years=f"{years}", yearly=amount(totals["cost"] / years), **cost)
     counts = say(
         "money.counts",
         chips=f"{totals['chips']:,}",
@@ -100,7 +101,11 @@ def costs(plan: Plan) -> Block:
         carbon=f"{totals['carbon_kg'] / TONNE_KG:,.0f}",
         tokens=tokens_words(totals["tokens"]),
     )
-    shares = commas(say("part.share", part=component_words(name), share=f"{part / total:.1%}") for name, part in parts)
+    told = [say("part.share", part=component_words(name), share=f"{part / total:.1%}") for name, part in parts]
+    if len(parts) > NAMED_PARTS + 1:
+        rest = total - sum(part for _, part in parts[:NAMED_PARTS])
+        told = [*told[:NAMED_PARTS], say("part.others", share=f"{rest / total:.1%}")]
+    shares = commas(told)
     first = (counts, total_words, shares) if totals["peak_power_w"] >= NATIONAL_W else (total_words, shares, counts)
     entries = [(words,) for words in (*first, electricity.carbon_words(plan), electricity.dispatch_words(plan))]
     return Block("", (), [entry for entry in entries if entry[0]], least=2)

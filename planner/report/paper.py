@@ -19,7 +19,7 @@ from planner.messages import DEFAULT, say, translated
 from planner.report.heads import Column
 
 WIDTH = 100  # columns at most
-LINES = 60  # lines at most
+LINES = 58  # lines at most
 NAME_WIDTH = 28  # columns of a name in a table
 LEAST_NAME = 8  # columns that a name keeps, however little room there is
 LEAST_TEXT = 24  # columns that names leave to the text of the last column

@@ -73,7 +73,7 @@ def test_services_that_take_turns_share_servers_at_a_price():
     assert counted == pytest.approx(loads_a_day(plan))
     page = " ".join(one_page(plan).split())
     each = f"{counted / systems(plan):,.2g}"
-    assert f"{counted:,.3g} systems load other weights in a day, {each} times each at most on average" in page
+    assert f"{counted:,.3g} systems a day load other weights, {each} times each at most" in page
     assert "chat at us-virginia" in page and "reports at us-virginia" in page
 
 

@@ -9,7 +9,7 @@ from planner.messages import Message, listed
 from planner.plan import Plan
 from planner.report.phases import windows_of
 
-NAMED = 3  # deployments that are named; further ones are counted
+NAMED = 1  # deployments named on the page
 FEW = 0.005  # loads a day below which a deployment keeps its systems
 
 Place = tuple[str, str]  # site, system

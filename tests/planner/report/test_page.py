@@ -24,7 +24,7 @@ STORED = ("planner/dashboard/data/mixed_fleet_plan.json", "tests/golden/plan_of_
 
 def fits(text: str, width: int = 100) -> None:
     lines = text.split("\n")
-    assert lines.pop() == "" and len(lines) <= 60
+    assert lines.pop() == "" and len(lines) <= 58
     assert max(map(cell_len, lines)) <= width
     assert all(line == line.rstrip() for line in lines)
 
