@@ -20,6 +20,7 @@ from planner.report.heads import Column
 
 WIDTH = 100  # columns at most
 LINES = 58  # lines at most
+LEAST_WIDTH = 80  # columns from which on a page keeps to that
 NAME_WIDTH = 28  # columns of a name in a table
 LEAST_NAME = 8  # columns that a name keeps, however little room there is
 LEAST_TEXT = 24  # columns that names leave to the text of the last column
@@ -135,7 +136,7 @@ def filled(paper: Paper, blocks: Sequence[Block], room: int) -> list[str]:
     """Give each block its first entries and then all of them further ones in turn, while the page has room.
 
     A blank line stands before each heading. Where the first entries alone take more room than there is, blocks without a heading, which add
-    to the block before them, are left out, the last first.
+    to the block before them, are left out, the last first; from `LEAST_WIDTH` columns on then whole blocks too.
     """
 
     def laid(block: Block, shown: int) -> list[str]:
@@ -155,6 +156,8 @@ def filled(paper: Paper, blocks: Sequence[Block], room: int) -> list[str]:
     for at in reversed(range(len(blocks))):
         if sum(map(len, lines)) > room and not blocks[at].heading:
             del blocks[at], lines[at]
+    while paper.width >= LEAST_WIDTH and len(blocks) > 1 and sum(map(len, lines)) > room:
+        del blocks[-1], lines[-1]
     shown = [1] * len(blocks)
     for at, block in enumerate(blocks):
         while shown[at] < block.least and grows(at):
