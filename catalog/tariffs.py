@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from catalog.errors import Wrong, close_names, did_you_mean
@@ -12,6 +13,7 @@ from catalog.records import Record
 from catalog.units import HOURS_PER_DAY
 
 SATURDAY, SUNDAY = 5, 6
+MONTHS_PER_YEAR, DAYS_PER_WEEK = 12, 7
 _DAYS = {
     "all": range(7),
     "weekday": range(SATURDAY),
@@ -50,9 +52,23 @@ def tariff_bands(tariff: Record) -> tuple[Band, ...]:
 def hourly_values(tariff: Record, month: int, weekday: int) -> tuple[float | None, ...]:
     """Compute the price or multiplier of each local hour of a day, averaged within an hour in which the band changes;
     None for an hour without a figure."""
+    return values_by_day(tariff_bands(tariff))[month, weekday]
+
+
+@lru_cache(maxsize=64)
+def values_by_day(bands: tuple[Band, ...]) -> Mapping[tuple[int, int], tuple[float | None, ...]]:
+    """Map (month, weekday) to the price or multiplier of each local hour, see `hourly_values`."""
+    return {
+        (month, weekday): _hours(bands, month, weekday)
+        for month in range(1, MONTHS_PER_YEAR + 1)
+        for weekday in range(DAYS_PER_WEEK)
+    }
+
+
+def _hours(bands: tuple[Band, ...], month: int, weekday: int) -> tuple[float | None, ...]:
     weights = [0.0] * HOURS_PER_DAY
     sums = [0.0] * HOURS_PER_DAY
-    for band in tariff_bands(tariff):
+    for band in bands:
         if band.figure is None or not band.holds(month, weekday):
             continue
         for hour in range(HOURS_PER_DAY):

@@ -11,7 +11,7 @@ import numpy as np
 from catalog.contents import contents_of
 from catalog.figures import Figure
 from catalog.records import Record
-from catalog.tariffs import hourly_values
+from catalog.tariffs import tariff_bands, values_by_day
 from models.arrays import Floats
 from planner.errors import Issue, SpecError, words_of
 from planner.facts.series import another_year, blank_hours, hours_read
@@ -193,14 +193,9 @@ def _flat_price(context: ResolveContext, region: Record, path: str, use: str) ->
     return context.price(figure), contents
 
 
-def _by_day(record: Record) -> dict[tuple[int, int], tuple[float | None, ...]]:
-    """Map (month, weekday) to the price or multiplier of each local hour."""
-    return {(month, weekday): hourly_values(record, month, weekday) for month in range(1, 13) for weekday in range(7)}
-
-
 def _is_complete(record: Record) -> bool:
     """Tell whether the tariff has a figure for every hour of the year."""
-    return all(value is not None for values in _by_day(record).values() for value in values)
+    return all(value is not None for values in values_by_day(tariff_bands(record)).values() for value in values)
 
 
 def _tariff_by_hour(context: ResolveContext, record: Record, reason: str, region: Record, path: str) -> _Priced:
@@ -212,7 +207,7 @@ def _tariff_by_hour(context: ResolveContext, record: Record, reason: str, region
     bands = record.text.get("bands", ())
     names = {row[5] for row in bands} if isinstance(bands, tuple) else set()
     figures = [ledger.figure("tariffs", record.name, band) for band in sorted(names & set(record.figures))]
-    days = _by_day(ledger.priced(record))
+    days = values_by_day(tariff_bands(ledger.priced(record)))
     zone = ZoneInfo(region.words("timezone"))
     local = [moment.astimezone(zone) for moment in clock.instants()]
     values = np.array([days[moment.month, clock.weekday(moment)][moment.hour] for moment in local])
