@@ -18,6 +18,7 @@ from planner.spec.document import read_spec
 
 if TYPE_CHECKING:
     from planner.problem.facts import ResolvedSpec
+    from planner.solving.kept.program import Kept
 
 
 def solve(
@@ -85,21 +86,21 @@ def checked(document: dict[str, Any], *, overlays: Sequence[Path] = ()) -> tuple
 
 
 def solve_document(
-    document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
-) -> Plan:
-    """Solve a document in memory and verify its plan; see `solve`."""
+    document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS, kept: Kept | None = None,
+) -> Plan:  # fmt: skip
+    """Solve a document in memory and verify its plan; see `solve`. `kept`: evaluations and points taken over from answers to similar specs."""
     from planner.verify.plan import verify_plan
 
-    plan = solve_unverified(document, overlays=overlays, progress=progress, threads=threads)
+    plan = solve_unverified(document, overlays=overlays, progress=progress, threads=threads, kept=kept)
     if plan.has_answer and (found := verify_plan(plan, overlays=overlays)):
         raise BrokenPlanError(map(str, found))
     return plan
 
 
 def solve_unverified(
-    document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS
-) -> Plan:
-    """Solve a document in memory, for a caller that verifies the plan; see `solve`."""
+    document: dict[str, Any], *, overlays: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS, kept: Kept | None = None,
+) -> Plan:  # fmt: skip
+    """Solve a document in memory, for a caller that verifies the plan; see `solve_document`."""
     from planner.candidates.cache import OutOfTime
     from planner.candidates.search import find_candidates
     from planner.candidates.unproven import points_considered
@@ -131,7 +132,7 @@ def solve_unverified(
     if is_closed(document):
         return solve_closed(
             document,
-            lambda rated: solve_unverified(rated, overlays=overlays, progress=progress, threads=threads),
+            lambda rated: solve_unverified(rated, overlays=overlays, progress=progress, threads=threads, kept=kept),
             say,
             overlays,
         )
@@ -145,7 +146,8 @@ def solve_unverified(
         problem = asking_for(problem, "whole")
     deadline = Deadline(began + problem.spec.solver.time_limit)
     try:
-        candidates = find_candidates(problem, until=deadline.ends_s)
+        grids = None if kept is None else kept.evaluations.of(problem)
+        candidates = find_candidates(problem, grids, until=deadline.ends_s)
     except OutOfTime as ended:
         reasons = without_points(problem, ended)
         for reason in reasons:
@@ -162,5 +164,5 @@ def solve_unverified(
     )
     return answer(
         problem, candidates, document, overlays=overlays, progress=progress, threads=threads, deadline=deadline,
-        solve_program=solve_program,
+        solve_program=solve_program if kept is None else kept.solver(solve_program, problem, candidates),
     )  # fmt: skip

@@ -170,7 +170,7 @@ def _batch(arguments: argparse.Namespace) -> int:
         write = output.write if output else print_out
         engine = _engine(arguments)
         with following(len(left), say, bar=not arguments.quiet and _is_seen(to_file)) as follow:
-            statuses |= batch.run(left, write, engine=engine, settings=settings, follow=follow)
+            statuses |= batch.run(left, write, engine=engine, settings=settings, follow=follow, among=lines)
     return batch.exit_code(statuses)
 
 

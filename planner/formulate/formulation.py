@@ -73,7 +73,7 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
     choice = choice_data(problem)
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
     origins = tuple(dict.fromkeys(o.region for w in problem.serving for o in w.spec.origins))
-    points, point_pool, point_job = _list_points(candidates, problem)
+    points, point_pool, point_job = list_points(candidates, problem)
     holdings = tuple(
         (k, term) for k, option in enumerate(fleet_options) for term in terms_of(problem, option.site, option.offer)
     )
@@ -135,7 +135,7 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
     return Formulation(data, fleet_options, holdings, tuple(points), arcs, origins, arc_kinds, terms=terms)
 
 
-def _list_points(candidates: Candidates, problem: ResolvedSpec) -> tuple[list[OperatingPoint], Ints, Ints]:
+def list_points(candidates: Candidates, problem: ResolvedSpec) -> tuple[list[OperatingPoint], Ints, Ints]:
     """List all points with the pool or the job of each; the other position is -1."""
     serving = [(point, q, -1) for q, pool in enumerate(candidates.pools) for point in pool.points]
     training = [(point, -1, j) for j, job in enumerate(problem.training) for point in candidates.training[job.name]]

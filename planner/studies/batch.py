@@ -21,13 +21,17 @@ from planner.errors import BrokenPlanError, SpecError
 from planner.exit_codes import LIMIT, OK, WORST_FIRST
 from planner.messages import Message
 from planner.pipeline import solve_document
+from planner.solving.kept.program import Evaluations, Kept, PointKey
 from planner.spec.document import changed
 from planner.spec.series import with_series
 from planner.studies.batch_lines import EXIT_BY_LINE, FAILED, INVALID_LINE, Line, Settings
+from planner.studies.batches.groups import groups, leads_of
 from planner.studies.engines import Engine
 from planner.ways_in.named import with_hub_models
 
 Write = Callable[[str], None]
+EVALUATIONS = Evaluations()
+"""What this process evaluated for lines of one group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Answer:
     error: str
     seconds: float
     record: str
+    used: frozenset[PointKey] = frozenset()
+    """Points of the plan of a line that leads others (`planner.studies.batches.groups`)."""
 
     @property
     def without_plan(self) -> bool:
@@ -56,10 +62,15 @@ def exit_code(statuses: Iterable[str]) -> int:
     return next((code for code in WORST_FIRST if code in met), OK)
 
 
-def run(lines: Sequence[Line], write: Write, *, engine: Engine, settings: Settings, follow: Follow) -> set[str]:
-    """Answer the lines on an engine, `write` each record when it is finished and `follow` it, and return the statuses."""
+def run(
+    lines: Sequence[Line], write: Write, *, engine: Engine, settings: Settings, follow: Follow, among: Sequence[Line] | None = None
+) -> set[str]:  # fmt: skip
+    """Answer the lines on an engine, `write` each record when it is finished and `follow` it, and return the statuses.
+
+    `among`: all lines of the run, where some are answered already.
+    """
     statuses: set[str] = set()
-    with closing(answers(lines, engine, settings)) as finished:  # stops the workers too, when interrupted
+    with closing(answers(lines, engine, settings, among)) as finished:  # stops the workers too, when interrupted
         for done, found in enumerate(finished, start=1):
             write(found.record)
             statuses.add(found.status)
@@ -73,13 +84,13 @@ def words_of(answer: Answer) -> str:
     return f"{answer.line.id}: {answer.status} in {answer.seconds:.2f} s{reason}"
 
 
-def answer(line: Line, settings: Settings) -> Answer:
-    """Answer one line. Never raises, whatever the line holds."""
+def answer(line: Line, settings: Settings, kept: Kept | None = None) -> Answer:
+    """Answer one line, with the evaluations and points `kept` of similar ones. Never raises, whatever the line holds."""
     began = time.perf_counter()
     if line.status:
         return _without_plan(line, line.status, line.error, began)
     try:
-        return _solved(line, settings, began)
+        return _solved(line, settings, began, kept)
     except SpecError as error:
         return _without_plan(line, INVALID_LINE, str(error), began)
     except BrokenPlanError as error:
@@ -91,11 +102,12 @@ def answer(line: Line, settings: Settings) -> Answer:
         )
 
 
-def _solved(line: Line, settings: Settings, began: float) -> Answer:
+def _solved(line: Line, settings: Settings, began: float, kept: Kept | None) -> Answer:
     plan = solve_document(
-        _asked(line, settings), overlays=settings.overlays, threads=1
+        _asked(line, settings), overlays=settings.overlays, threads=1, kept=kept
     )  # the lines share the processors
-    return _answer(line, plan.status, "", {"plan": plan.document}, began)
+    found = _answer(line, plan.status, "", {"plan": plan.document}, began)
+    return found if kept is None else replace(found, used=frozenset(kept.used))
 
 
 def _asked(line: Line, settings: Settings) -> dict[str, Any]:
@@ -118,23 +130,61 @@ def _answer(line: Line, status: str, error: str, content: Mapping[str, Any], beg
     return Answer(line, status, error, seconds, record + "\n")
 
 
-def answers(lines: Sequence[Line], engine: Engine, settings: Settings) -> Generator[Answer, None, None]:
-    """Yield answers as they finish; a line whose workers die again and again is answered by that."""
-    sent = lines
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A line, with the points known of the lines that lead its group; None in a line of no group."""
+
+    line: Line
+    known: frozenset[PointKey] | None = None
+
+
+def answers(
+    lines: Sequence[Line], engine: Engine, settings: Settings, among: Sequence[Line] | None = None
+) -> Generator[Answer, None, None]:
+    """Yield answers as they finish; a line whose workers die again and again is answered by that.
+
+    Lines that differ in numbers alone are answered from one kept program: those that lead first (`planner.studies.batches.groups`),
+    chosen `among` all lines of the run and answered again where they are needed and not among `lines`.
+    """
+    every = lines if among is None else among
+    asked, known = {line.number for line in lines}, dict[int, frozenset[PointKey]]()
+    families = groups([{str(line.number): ""} if line.status else line.document for line in every])
+    needed = [family for family in families if any(every[each].number in asked for each in family)]
+    leads = {every[lead].number: family[0] for family in needed for lead in leads_of(family)}
+    none: frozenset[PointKey] = frozenset()
+    try:
+        for found in _finished([_Item(line, none) for line in every if line.number in leads], engine, settings):
+            first = leads[found.line.number]
+            known[first] = known.get(first, none) | found.used
+            if found.line.number in asked:
+                yield replace(found, used=none)
+        by_number = {every[each].number: known[family[0]] for family in needed for each in family}
+        rest = [_Item(line, by_number.get(line.number)) for line in lines if line.number not in leads]
+        yield from _finished(rest, engine, settings)
+    finally:
+        EVALUATIONS.forget()  # those of other processes end with them
+
+
+def _finished(items: Sequence[_Item], engine: Engine, settings: Settings) -> Generator[Answer, None, None]:
+    """Yield answers as they finish."""
+    if not items:
+        return
     if engine.remote:
         files = files_of(settings.overlays)
-        whole = [_whole(line, settings) for line in lines]
-        call, sent, settings = partial(_answer_elsewhere, files), whole, Settings()
+        sent = [replace(item, line=_whole(item.line, settings)) for item in items]
+        call = partial(_answer_elsewhere, files)
     else:
-        call = partial(_answer_here, settings)
+        sent, call = list(items), partial(_answer_here, settings)
     with closing(engine.map_unordered(call, sent)) as finished:
         for number, found in finished:
             died = Message.of("studies.process_died").text()
-            yield found or _without_plan(lines[number], FAILED, died, time.perf_counter())
+            yield found or _without_plan(items[number].line, FAILED, died, time.perf_counter())
 
 
-def _answer_here(settings: Settings, line: Line) -> Answer:
-    return answer(line, settings)
+def _answer_here(settings: Settings, item: _Item) -> Answer:
+    if item.known is None:
+        return answer(item.line, settings)
+    return answer(item.line, settings, Kept(EVALUATIONS, item.known))
 
 
 # -- on other machines -------------------------------------------------------------------------------------------------
@@ -158,7 +208,7 @@ def files_of(overlays: Sequence[Path]) -> tuple[tuple[tuple[str, bytes], ...], .
     )
 
 
-def _answer_elsewhere(files: tuple[tuple[tuple[str, bytes], ...], ...], line: Line) -> Answer:
+def _answer_elsewhere(files: tuple[tuple[tuple[str, bytes], ...], ...], item: _Item) -> Answer:
     """Answer a whole line on a machine that has only the overlays' contents."""
     with tempfile.TemporaryDirectory(prefix="flopwatt-") as folder:
         overlays = []
@@ -168,4 +218,4 @@ def _answer_elsewhere(files: tuple[tuple[tuple[str, bytes], ...], ...], line: Li
             for name, content in overlay:
                 (place / name).write_bytes(content)
             overlays.append(place)
-        return answer(line, Settings(overlays=tuple(overlays)))
+        return _answer_here(Settings(overlays=tuple(overlays)), item)

@@ -23,7 +23,6 @@ from functools import partial
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.backends.highs_run import OPTIMAL_GAP
 from solvers.bound.whole_replicas import Slot, bound_of_slot, decisive_slot
 from solvers.decomposition.coverage import supports
 from solvers.interface import Options
@@ -38,8 +37,9 @@ from solvers.search.day_parts import with_day_parts
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
 from solvers.search.hourly import divided, on_whole_hours, solve_divisible, with_starts, without_starts
+from solvers.search.known_points import over_known
 from solvers.search.parts import Rung, parts_of
-from solvers.search.proven import BOUNDING, raised, rated, with_every_slot, with_whole_hours
+from solvers.search.proven import BOUNDING, is_wide, raised, rated, with_every_slot, with_whole_hours
 from solvers.search.relaying import tidied
 from solvers.search.replica_points import are_alike, attempts, kept_points
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
@@ -106,17 +106,14 @@ MOST_OTHERS = 2  # other plans that are kept beside that of fewest parts
 
 
 def solve(
-    data: PlanData,
-    options: Options = Options(),
-    *,
-    otherwise_divisible: bool = False,
-    within: float = 0.0,
-    rate: float = math.inf,
-) -> Solution:
+    data: PlanData, options: Options = Options(), *, otherwise_divisible: bool = False, within: float = 0.0, rate: float = math.inf,
+    known: Bools | None = None,
+) -> Solution:  # fmt: skip
     """Solve the joint program; value and plan have whole replicas, and the bound holds for them.
 
     `otherwise_divisible`: return the solution of the relaxation where none with whole replicas is found in time. `within`: share of its value
     that the best plan found may lose to one with fewer parts (`solvers.search.simplest`); `rate`: the same for each deployment saved.
+    `known`: points that plans of similar programs use, of which the search starts (`solvers.search.known_points`).
     """
     begin = time.perf_counter()
     whole = bool(is_whole(data).any())
@@ -128,13 +125,18 @@ def solve(
     limits = replace(options, time_limit_s=max(share * options.time_limit_s, first_s), longest_s=longest)
     if whole:
         data = with_least_fleet(data)
-    found = solve_direct(data.relaxation(), limits) if whole else solve_divisible(data, limits)
+    asked = replace(options, enough_gap=None) if is_small(data) else options
+    near = over_known(data, known, asked, begin) if whole and known is not None else None
+    if near is not None:
+        divisible, found = near[1], _with_duals(data, *near, options)
+    else:
+        found = solve_direct(data.relaxation(), limits) if whole else solve_divisible(data, limits)
     if whole and found.status == "infeasible" and data.least_fleet is not None:
         left = max(options.left_s(begin), SETTINGS.least_time_s)
         first = replace(options, time_limit_s=left, gap=1.0)  # any plan tells that it is for the whole replicas alone
         apart = solve_divisible(divided(data), first)
         return found if apart.status != "infeasible" else replace(apart, relaxed=True)
-    if whole:
+    if whole and near is None:
         divisible, found = found, with_whole_replicas(data, found, options, begin)
         if otherwise_divisible and not found.values and found.status == "limit":
             found, data = _divided(divided(data), divisible, options, begin)
@@ -145,7 +147,7 @@ def solve(
     if within and found.values and left > 0:
         simple = with_fewer_parts(data, found, within, replace(options, time_limit_s=left), rate)
         found = replace(simple, seconds=time.perf_counter() - begin)
-    if whole and found.values and not found.relaxed and _is_wide(found, options):
+    if whole and found.values and not found.relaxed and is_wide(found, options):
         found = _bounded_further(data, divisible, found, replace(options, time_limit_s=max(options.left_s(begin), 0.0)))
         found = replace(found, seconds=time.perf_counter() - begin)
     return found
@@ -320,12 +322,12 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
             best = _better_of(best, rated(_valued(data, *kept_all_day, best), options))
     # a small program is searched as closely as its relaxation
     asked = replace(options, enough_gap=None) if small else options
-    if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_priced:
+    if is_wide(best, asked) and _activities(data) <= SETTINGS.most_priced:
         best = with_whole_hours(data, best, limits(SETTINGS.consolidation_share))
-    if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_in_every_slot:
+    if is_wide(best, asked) and _activities(data) <= SETTINGS.most_in_every_slot:
         best, plan = with_every_slot(data, best, divisible, limits(SETTINGS.consolidation_share))
         best = best if plan is None else _better(data, best, plan, divisible, options)
-    if _is_wide(best, asked) and _activities(data) <= SETTINGS.most_full:
+    if is_wide(best, asked) and _activities(data) <= SETTINGS.most_full:
         _say(options, "whole replicas over all operating points")
         enough = replace(limits(SETTINGS.full_share), target=_good_enough(best, asked), method="direct")
         full = solve_direct(data, enough, start=best.values or None)
@@ -381,18 +383,9 @@ def _good_enough(best: Solution, options: Options) -> float | None:
     return best.bound + sign * options.enough * abs(best.bound)
 
 
-def _is_wide(solution: Solution, options: Options) -> bool:
-    """Tell whether there is no plan, or a gap wider than asked."""
-    return (
-        solution.value is None
-        or solution.gap is None
-        or solution.gap > max(options.enough, OPTIMAL_GAP) * (1 + OPTIMAL_GAP)
-    )
-
-
 def _is_poor(best: Solution, options: Options) -> bool:
     """Tell whether another way to whole replicas should follow."""
-    return not best.values or (_is_wide(best, options) and (best.gap or 0.0) > SETTINGS.poor)
+    return not best.values or (is_wide(best, options) and (best.gap or 0.0) > SETTINGS.poor)
 
 
 def _valued(data: PlanData, program: Program, values: dict[str, Floats], divisible: Solution) -> Solution:

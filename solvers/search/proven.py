@@ -47,6 +47,15 @@ def raised(best: Solution, bound: float | None, options: Options) -> Solution:
     return better if first.status == "limit" else replace(better, status="within_gap")
 
 
+def is_wide(solution: Solution, options: Options) -> bool:
+    """Tell whether there is no plan, or a gap wider than asked."""
+    return (
+        solution.value is None
+        or solution.gap is None
+        or solution.gap > max(options.enough, OPTIMAL_GAP) * (1 + OPTIMAL_GAP)
+    )
+
+
 def with_whole_hours(data: PlanData, best: Solution, options: Options) -> Solution:
     """Raise the bound by divisible replicas on whole hourly systems, which the relaxation takes in fractions."""
     if data.hourly is None or best.value is None:

@@ -15,6 +15,7 @@ from planner.solving.deadline import THREADS
 from planner.solving.standing import Progress
 from planner.spec.document import edited, path_parts, read_spec
 from planner.studies.batch_lines import INVALID_LINE
+from planner.studies.batches.groups import in_turn
 
 TOTALS = ("cost", "carbon_kg", "energy_j", "tokens", "chips", "peak_power_w")
 FIGURES = ("status", "value", "unit", "gap", *TOTALS, "error")  # columns of a row beside its values
@@ -32,23 +33,23 @@ def sweep(
     """
     document = read_spec(source, hourly, overlays)
     _check(document, values)
-    rows: list[dict[str, Any]] = []
-    count, first = 1, None
-    for each in values.values():
-        count *= len(each)
-    for number, chosen in enumerate(itertools.product(*values.values()), start=1):
-        at = dict(zip(values, chosen, strict=True))
+    points = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
+    documents = [edited(document, tuple(point.items())) for point in points]
+    found: dict[int, dict[str, Any]] = {}
+    first: dict[int, SpecError] = {}
+    for number, kept in in_turn(documents):
         try:
-            plan = solve_document(edited(document, tuple(at.items())), overlays=overlays, threads=threads)
-            rows.append({**at, **figures_of(plan)})
+            plan = solve_document(documents[number], overlays=overlays, threads=threads, kept=kept)
+            found[number] = figures_of(plan)
         except SpecError as error:
-            first = first or error
-            rows.append({**at, **without_figures(INVALID_LINE, str(error))})
+            first[number] = error
+            found[number] = without_figures(INVALID_LINE, str(error))
         if progress:
-            progress(Message.of("library.swept", number=number, count=count, status=rows[-1]["status"]).text())
-    if first and all(row["status"] == INVALID_LINE for row in rows):
-        raise first
-    return rows
+            status = found[number]["status"]
+            progress(Message.of("library.swept", number=len(found), count=len(points), status=status).text())
+    if len(first) == len(points):
+        raise first[0]
+    return [{**point, **found[number]} for number, point in enumerate(points)]
 
 
 def _check(document: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> None:

@@ -33,16 +33,16 @@ DIGEST = ".digest"  # end of the name of the file beside the rows
 
 
 def answered(
-    document: Mapping[str, Any], points: Sequence[Point], *, engine: Engine, settings: Settings, keep: Callable[[Row], None] | None = None,
-    follow: Follow | None = None,
+    document: Mapping[str, Any], points: Sequence[Point], left: Sequence[int], *, engine: Engine, settings: Settings,
+    keep: Callable[[Row], None] | None = None, follow: Follow | None = None,
 ) -> list[Row]:  # fmt: skip
-    """Solve the spec at each point on an engine: the rows in the order of the points; `keep` gets each as soon as it is known, then `follow` its answer.
+    """Solve the spec at the points that are left, by position, on an engine: their rows in that order; `keep` gets each as soon as it is known, then `follow` its answer.
 
     Raises SpecError where every point is invalid, with the problems of the first.
     """
     lines = [Line(number, named(point), edited(document, tuple(point.items()))) for number, point in enumerate(points)]
     found: dict[int, Row] = {}
-    with closing(answers(lines, engine, settings)) as finished:
+    with closing(answers([lines[number] for number in left], engine, settings, lines)) as finished:
         for done, answer in enumerate(finished, start=1):
             row = {**points[answer.line.number], **_row(json.loads(answer.record))}
             found[answer.line.number] = row
@@ -50,7 +50,7 @@ def answered(
                 keep(row)
             if follow:
                 follow(done, answer)
-    rows = [found[number] for number in range(len(points))]
+    rows = [found[number] for number in left]
     if rows and all(row["status"] == INVALID_LINE for row in rows):
         raise SpecError(
             [Issue("--vary", Message.of("sweep.all_invalid", error=rows[0]["error"].partition("\n")[0]).text())]

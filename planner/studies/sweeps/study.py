@@ -114,7 +114,7 @@ def run(
         left = [number for number in range(len(points)) if number not in known]
         with following(len(left)) if following else nullcontext() as follow:
             found = answered(
-                document, [points[n] for n in left], engine=engine, settings=settings, follow=follow,
+                document, points, left, engine=engine, settings=settings, follow=follow,
                 keep=(lambda row: output.write(as_line(row))) if output else None,
             )  # fmt: skip
         known |= dict(zip(left, found, strict=True))

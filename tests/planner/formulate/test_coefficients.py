@@ -12,7 +12,7 @@ from planner.candidates.search import find_candidates
 from planner.formulate.apis import price_parts, request_price
 from planner.formulate.costs import slot_rates
 from planner.formulate.facility import rack_room, racks_of
-from planner.formulate.formulation import formulate
+from planner.formulate.formulation import formulate, list_points
 from planner.formulate.limits import functional_limits, largest_counts
 from planner.formulate.preemption import restart_s
 from planner.formulate.residency import point_load_s, spare_workers
@@ -82,6 +82,18 @@ def test_a_rented_system_costs_its_rent_alone(made):
     made_kg = system.embodied_kg * 2 / form.fleet_options[0].offer.life_s(problem.economics) * HOURS * 3600
     operation_kg = IDLE_KW * 1e3 * PUE * 2 * HOURS * 3600 * mean_kg
     assert form.data.holding_cost["carbon_kg"] == pytest.approx([operation_kg + made_kg])
+
+
+def test_each_point_is_listed_once_with_its_pool_or_its_job(made, tiny):
+    problem, _ = made(workloads=[*tiny()["workloads"], JOB])
+    candidates = find_candidates(problem)
+    points, pools, jobs = list_points(candidates, problem)
+    assert {-1, 0} == set(pools.tolist()) == set(jobs.tolist())
+    for point, q, j in zip(points, pools, jobs, strict=True):
+        assert (q < 0) != (j < 0)
+        assert point in (candidates.training[problem.training[j].name] if q < 0 else candidates.pools[q].points)
+    asked = [*candidates.training.values(), *(pool.points for pool in candidates.pools)]
+    assert len({id(point) for point in points}) == len(points) == sum(map(len, asked))
 
 
 def test_a_watt_costs_the_price_of_its_hour_and_emits_without_discount(made):
