@@ -118,7 +118,8 @@ def test_zones_hold_their_shares(plan):
         "us-oregon": ["us-oregon"],
         "south": ["us-texas", "us-arizona"],
     }
-    assert all(0.1 - 1e-9 <= row["least_share"] <= row["largest_share"] <= 0.7 + 1e-9 for row in plan["spread"])
+    rounding = 1e-8  # rows hold to the solver's tolerance, which is wider
+    assert all(0.1 - rounding <= row["least_share"] <= row["largest_share"] <= 0.7 + rounding for row in plan["spread"])
     limit = next(row for row in plan["limits"] if row["path"] == "workloads[0].spread.largest_share")
     assert limit["limit"] == 0.7 and limit["note"] == ""
 
