@@ -21,16 +21,19 @@ from planner.interpret.lines import LineDecisions
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import API
 from solvers.model.preemption import working_share
+from solvers.model.residency import is_whole
 from solvers.solution import Solution
 
 ROUNDING_TOL = (
     1e-9  # flows below this share of the largest are rounding; so is what an API's tokens exceed an integer by
 )
+STRAY_TOL = 1e-6  # flows below this share of the largest are rounding where no replica stands
 
 
 def read_solution(problem: ResolvedSpec, candidates: Candidates, form: Formulation, solution: Solution) -> Decisions:
     """Read the decisions of a solution that has values."""
-    flow = _served_exactly(_without_rounding(solution.values["f"]), form, solution)
+    flow = _without_strays(_without_rounding(solution.values["f"]), form, solution)
+    flow = _served_exactly(flow, form, solution)
     active = _active(form, candidates, solution, flow)
     failures = Failures(problem, form, solution.values)
     point_ids = _point_ids(form, (active.max(axis=1) > 0) | failures.standing_by())
@@ -72,6 +75,16 @@ def _without_rounding(flow: Floats) -> Floats:
     return np.where(flow > ROUNDING_TOL * max(flow.max(initial=0.0), 1e-30), flow, 0.0)
 
 
+def _without_strays(flow: Floats, form: Formulation, solution: Solution) -> Floats:
+    """Clear the flows that the solver's tolerance leaves at pools in slots in which no replica stands; other flows then serve their part."""
+    data, standing = form.data, standing_points(form, solution)
+    empty = np.ones((int(data.arc_pool.max(initial=-1)) + 1, data.slots), dtype=bool)
+    serving = np.flatnonzero((data.point_pool >= 0) & (data.point_pool < len(empty)))
+    np.logical_and.at(empty, data.point_pool[serving], ~standing[serving])
+    small = flow < STRAY_TOL * max(flow.max(initial=0.0), 1e-30)
+    return np.where(small & empty[data.arc_pool], 0.0, flow)
+
+
 def _served_exactly(flow: Floats, form: Formulation, solution: Solution) -> Floats:
     """Scale flows to the demand, which the solver meets within its tolerance only."""
     data, result = form.data, flow.copy()
@@ -94,7 +107,7 @@ def _active(form: Formulation, candidates: Candidates, solution: Solution, flow:
     """Compute the replicas at work [point, slot]: no more than the flows and the work of jobs need, and none below 0, which is rounding."""
     data, values = form.data, solution.values
     replicas = np.maximum(values["x"], 0.0)
-    active, standing = np.zeros((len(form.points), data.slots)), _standing(form, solution)
+    active, standing = np.zeros((len(form.points), data.slots)), standing_points(form, solution)
     for q in range(len(candidates.pools)):
         members = np.flatnonzero(data.point_pool == q)
         running = np.where(standing[members], replicas[members], 0.0)
@@ -116,8 +129,11 @@ def _active(form: Formulation, candidates: Candidates, solution: Solution, flow:
     return active
 
 
-def _standing(form: Formulation, solution: Solution) -> Bools:
-    """Mark (point, slot) where all systems of the point are held, or run where they are counted by the hour; activity on a fraction of a system is rounding."""
+def standing_points(form: Formulation, solution: Solution) -> Bools:
+    """Mark (point, slot) where all systems of the point are held, or run where they are counted by the hour, and whole workers hold its weights.
+
+    Activity on a fraction of a system is rounding.
+    """
     data = form.data
     held = np.rint(solution.values["n"])[:, None] * data.covers()[:, data.slot_window]
     if data.hourly is not None and "on" in solution.values:
@@ -126,6 +142,9 @@ def _standing(form: Formulation, solution: Solution) -> Bools:
     np.add.at(there, data.holding_option, held)
     standing = np.ones((len(data.point_pool), data.slots), dtype=bool)
     np.logical_and.at(standing, data.point_uses[:, 0], (there > 0)[data.point_uses[:, 1]])
+    if "resident" in solution.values:
+        apart = ~is_whole(data)[data.point_uses[:, 0], None]
+        np.logical_and.at(standing, data.point_uses[:, 0], (np.rint(solution.values["resident"]) > 0) | apart)
     return standing
 
 

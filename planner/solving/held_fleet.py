@@ -10,7 +10,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints, sum_of
 from planner.candidates.points import OperatingPoint
-from planner.interpret.solution import count_held
+from planner.interpret.solution import count_held, standing_points
 from planner.problem.derating import scaled
 from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import Scenarios
@@ -161,7 +161,8 @@ def _fixed_fleet(
     classes = _classes(answer)
     number = {c: i for i, c in enumerate(classes)}
     arcs = sorted({(number[w, o], q) for w, o, _, q in form.arcs if (w, o) in number})
-    used = [form.points[p] for p in np.flatnonzero((data.point_pool >= 0) & (values["x"].max(axis=1, initial=0.0) > 0))]
+    at_work = (values["x"] > 0) & standing_points(form, answer.solution)
+    used = [form.points[p] for p in np.flatnonzero((data.point_pool >= 0) & at_work.any(axis=1))]
     known = {
         d.key: d
         for point in (*used, *(d.point for d in further))
