@@ -7,6 +7,7 @@ rounded       whole replicas over the points of the consolidated solution and th
               (`solvers.search.slot_rounding`); over smaller replicas of each pool, then over all points of the same workloads and sites, where
               that finds nothing, or little good
 day parts     whole replicas that stay through each of two parts of the day, where loads have a price and the gap of a day is wide (`solvers.search.day_parts`)
+free loads    whole replicas decided as if loads were free, where the gap is very wide (`solvers.search.free_loads`)
 every slot    the bound raised further by whole systems and replicas in every slot of a small program, and a plan over the points that work there
 full          the program with whole replicas over all points, from the rounded solution on, where the gap is still too wide
 simpler       a plan of fewer parts that is nearly as good, where that is asked for (`solvers.search.simplest`)
@@ -36,10 +37,11 @@ from solvers.search.consolidation import consolidate, restricted
 from solvers.search.day_parts import with_day_parts
 from solvers.search.direct import MOST_COLUMNS_IN_ONE_PIECE, solve_direct
 from solvers.search.dropping import Trial, by_dropping
+from solvers.search.free_loads import with_free_loads
 from solvers.search.hourly import divided, on_whole_hours, solve_divisible, with_starts, without_starts
 from solvers.search.known_points import over_known
 from solvers.search.parts import Rung, parts_of
-from solvers.search.proven import BOUNDING, is_wide, raised, rated, with_every_slot, with_whole_hours
+from solvers.search.proven import BOUNDING, is_wide, raised, rated, unknown, with_every_slot, with_whole_hours
 from solvers.search.relaying import tidied
 from solvers.search.replica_points import are_alike, attempts, kept_points
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
@@ -63,6 +65,8 @@ class WholeReplicaSettings:
     """The same, of small programs."""
     poor: float = 0.03
     """Gap above which another attempt at rounding follows."""
+    very_poor: float = 0.1
+    """Gap above which plans are sought as if loads were free: three phases of one service end at 25 % in place of 55 %."""
     most_priced: int = 60_000
     """Activities up to which the rows are priced with the fleet held, and whole hourly systems bound what a program costs."""
     most_slots_apart: int = 200
@@ -302,7 +306,7 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
     few = _consolidated(data.divisible(), divisible, limits(SETTINGS.consolidation_share, first_s))
     slot = _slot(data, divisible, limits(SETTINGS.bound_share, first_s))
     nodes = replace(limits(SETTINGS.bound_share, first_s), node_limit=options.node_limit)
-    best, taken = _bounded(data, _unknown(divisible), slot, nodes)
+    best, taken = _bounded(data, unknown(divisible), slot, nodes)
     found: list[float] = []
     for relaxed, kept in attempts(data, few, divisible, taken, limits(SETTINGS.consolidation_share, first_s)):
         if not _is_poor(best, options) or are_alike(found[-2:]):
@@ -313,6 +317,13 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         if rounded is not None:
             made = rated(_valued(data, *rounded, best), options)
             best, found = _better_of(best, made), [*found, made.value or 0.0]
+    if data.relays is not None and (not best.values or (best.gap or 0.0) > SETTINGS.very_poor):
+        grouped = replace(data, resident_group=_groups(data))
+        for relaxed, kept in attempts(data, few, divisible, taken, limits(SETTINGS.consolidation_share, first_s)):
+            if best.values and (best.gap or 0.0) <= SETTINGS.very_poor:
+                break
+            loaded = with_free_loads(grouped, relaxed.values, kept, limits(SETTINGS.rounding_share, first_s))
+            best = best if loaded is None else _better_of(best, rated(_valued(data, *loaded, best), options))
     one_day = data.slots <= SETTINGS.hours_per_day  # two layouts for each of several windows cost more than many loads
     if data.relays is not None and _is_poor(best, options) and (one_day or not best.values):
         _say(options, "whole replicas with few layouts a day")
@@ -445,11 +456,6 @@ def _better_of(first: Solution, second: Solution) -> Solution:
         return second if first.value is None else first
     sign = -1.0 if first.objective.maximises else 1.0
     return second if sign * second.value < sign * first.value else first
-
-
-def _unknown(divisible: Solution) -> Solution:
-    """Return a solution without values, with what the relaxation proved."""
-    return replace(divisible, status="limit", value=None, gap=None, values={}, functionals={}, row_duals={}, built=None)
 
 
 def _with_relaxation(solution: Solution, divisible: Solution) -> Solution:

@@ -40,6 +40,7 @@ class RelayingSettings:
 
 
 SETTINGS = RelayingSettings()
+BROKEN = 1e-6  # violation of a row from which on values are no plan
 TOTALS = " sub-totals"  # end of the names of columns that add up a limited functional
 MOVING = ("f", "x", "loading", "waiting", "grid")  # blocks of slots that follow the residents
 BY_GROUP = ("residents", "deployments")
@@ -178,3 +179,18 @@ def without_loads(program: Program, x: Floats) -> Floats:
     loading, found = program.columns.get("loading", np.zeros(0, dtype=np.int64)), x.copy()
     found[loading[loading >= 0]] = 0.0
     return found
+
+
+def with_loads(
+    program: Program, data: PlanData, values: Mapping[str, Floats], options: Options
+) -> Mapping[str, Floats] | None:
+    """Return a plan that was found without price or limit of loads as a plan of `program`, which has both: with the loads that its residents make and
+    then fewer; None where the limit does not hold."""
+    x, loading, resident = program.vector(values), program.columns["loading"], program.columns["resident"]
+    assert data.order is not None
+    before = predecessors(data.order.next)
+    held = np.where(resident >= 0, x[resident], 0.0)
+    loads = np.maximum(held - held[:, before], 0.0)
+    x[loading[loading >= 0]] = loads[loading >= 0]
+    found = with_fewer_loads(program, data, program.values(x), options)
+    return found if program.arrays().violation(program.vector(found)) <= BROKEN else None
