@@ -19,7 +19,16 @@ from planner.studies.frontier import _undominated
 from planner.studies.sensitivity_factors import LATENCY, PRICE, factors_of
 
 SESSION = {"calls": 4, "growth": 100, "wait": "2 s"}
-IN_TIME = {"how a demand is spread over time": {"profile", "week", "months", "deferral", "forecast", *DemandInTime.model_fields}}
+IN_TIME = {
+    "how a demand is spread over time": {
+        "profile",
+        "week",
+        "months",
+        "deferral",
+        "forecast",
+        *DemandInTime.model_fields,
+    }
+}
 
 
 def blocks(of: type) -> set[str]:
