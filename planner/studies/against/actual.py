@@ -29,7 +29,7 @@ from planner.solving.standing import Progress
 from planner.solving.variants import resolved
 from planner.spec.document import edited
 from planner.studies.against.assumption import Assumption
-from planner.studies.against.figures_file import EXAMPLES, NUMBERS, PROGRESS, TEXTS, Figures, Names, read_figures
+from planner.studies.against.figures_file import NUMBERS, PROGRESS, TEXTS, Figures, Names, metric_of, read_figures
 from planner.studies.against.load import of_rows, of_trace, serving_workloads
 from planner.studies.against.points import of_points
 from planner.studies.against.prices import of_power, of_prices
@@ -286,6 +286,12 @@ def assumptions_of(
     return Files(found, notes, bool(runs))
 
 
+def _are_figures(text: str) -> bool:
+    """Tell whether all keys of a JSON list are columns of figures."""
+    keys = {key.lower() for key in _KEY.findall(text)}
+    return bool(keys) and all(key in (*TEXTS, *NUMBERS) or metric_of(key) for key in keys)
+
+
 def kind_of(path: Path) -> str:
     """Tell a log of runs, a trace of requests and a CSV of figures apart, by ending, first character or header. Raises OSError for a missing file."""
     if is_training_log(path):
@@ -296,12 +302,7 @@ def kind_of(path: Path) -> str:
             start = file.read(4096).decode("utf-8", "ignore").lstrip("\ufeff \t\r\n")
         first = start.partition("\n")[0]
         pairs = start.startswith("[") and start[1:].lstrip().startswith("[")
-        if (
-            name.endswith(".json")
-            and start.startswith("[")
-            and set(_KEY.findall(start)) <= {*TEXTS, *NUMBERS, *EXAMPLES}
-            and '"date"' in start
-        ):
+        if name.endswith(".json") and start.startswith("[") and _are_figures(start):
             return ROWS
         return TRACE if path.suffix == ".gz" or pairs or '"input_length"' in first else RUNS
     if is_benchmark_file(path):

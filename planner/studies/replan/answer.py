@@ -5,8 +5,8 @@ Both plans hold what was bought and is committed; their difference is what the o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from planner.plan import Plan
 from planner.report.words import amount, how_words, share_words
 from planner.solving.standing import Progress
 from planner.solving.variants import resolved
-from planner.spec.document import changed, edited
+from planner.spec.document import edited
 from planner.studies.against.actual import assumptions_of, catalog_used
 from planner.studies.against.assumption import RATE, Assumption
 from planner.studies.against.figures_file import Figures
@@ -208,18 +208,17 @@ def replan(
 
     read = assumptions_of(plan, problem, catalog_used(problem, overlays), files, folder, cells, chosen)
     on = _day_of(rows, day)
-    stated_anew = {each.partition("=")[0].strip() for each in assignments}
-    known = _known(rows, on, read.assumptions, stated_anew)
+    known = _known(rows, on, read.assumptions, assignments)
     planned = planned_holdings(plan, problem, on)
     say_line = progress or (lambda line: None)
-    before = rebased(spec, plan, problem, planned, Observed(on, stated=stated_anew))
+    before = rebased(spec, plan, problem, planned, Observed(on, assignments=assignments))
     stated = [each for each in read.assumptions if each.after is None and not each.is_same]
     now = rebased(with_actual(spec, stated), plan, problem, as_delivered(planned, known.delivered, problem, on), known)
     say_line(Message.of("replan.solving_planned", day=on.isoformat()).text())
-    as_planned = solve_document(changed(before.document, assignments, {}), overlays=overlays, progress=progress)
+    as_planned = solve_document(before.document, overlays=overlays, progress=progress)
     say_line(Message.of("replan.solving_observed", day=on.isoformat()).text())
     own = [folder] if read.calibrated else []
-    after = as_planned if _is_same(before, now, own) else solve_document(changed(now.document, assignments, {}), overlays=[*overlays, *own], progress=progress)  # fmt: skip
+    after = as_planned if _is_same(before, now, own) else solve_document(now.document, overlays=[*overlays, *own], progress=progress)  # fmt: skip
     comparison = (
         compare(as_planned, after) if after is not as_planned and after.has_answer and as_planned.has_answer else None
     )
@@ -246,16 +245,20 @@ def _day_of(rows: Sequence[Figures], day: date | None) -> date:
 
 
 def _counting(rows: Sequence[Figures], day: date) -> list[Figures]:
-    """Leave out rows after `day`, and of rates, lengths, latencies and power the rows that are not recent; rows without a date count."""
+    """Leave out rows after `day`, and of older rows than recent ones all but the prices; rows without a date count."""
     found = []
     for row in rows:
         when = date.fromisoformat(row.text("date")[:10]) if row.text("date") else day
-        if when <= day and ("price" in row.numbers or when > day - timedelta(days=RECENT_D)):
+        if when <= day - timedelta(days=RECENT_D) and "price" in row.numbers:
+            found.append(replace(row, numbers={"price": row.numbers["price"]}))
+        elif day - timedelta(days=RECENT_D) < when <= day:
             found.append(row)
     return found
 
 
-def _known(rows: Sequence[Figures], day: date, assumptions: Sequence[Assumption], stated: Collection[str]) -> Observed:
+def _known(
+    rows: Sequence[Figures], day: date, assumptions: Sequence[Assumption], assignments: Sequence[str]
+) -> Observed:
     """Collect where things stand on `day`: deliveries and progress by their latest row, and what the assumptions state anew."""
     delivered: dict[Place, int] = {}
     expected: dict[Place, date] = {}
@@ -271,8 +274,8 @@ def _known(rows: Sequence[Figures], day: date, assumptions: Sequence[Assumption]
         if "done" in row.numbers:
             done[row.text("job")] = row.numbers["done"]
     rates = [each.of for each in assumptions if each.kind == RATE]
-    prices = {(row.text("system"), row.text("how")) for row in rows if "price" in row.numbers}
-    return Observed(day, rates, prices, done, delivered, expected, stated)
+    prices = {(row.text("system"), row.text("how")) for row in _counting(rows, day) if "price" in row.numbers}
+    return Observed(day, rates, prices, done, delivered, expected, assignments)
 
 
 def day_of(text: str) -> date:

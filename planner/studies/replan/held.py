@@ -24,7 +24,7 @@ from planner.spec.economics import OwnedSystems
 
 RESERVED, PROVIDER = "reserved", "provider"
 YOUNGEST_D = 30
-"""Least age of an owned system in days: younger ones count as that old."""
+"""Least age that a spec takes of an owned system, in days: younger ones count as that old."""
 
 Place = tuple[str, str, str]  # site, system, how
 
@@ -56,6 +56,8 @@ def planned_holdings(plan: Plan, problem: ResolvedSpec, day: date) -> list[Holdi
     for row in plan.fleet:
         offer = offers.get(row["offer"])
         if offer is None or offer.owned is not None or offer.rented is not None or offer.how not in (BUY, RESERVED):
+            continue
+        if offer.how == RESERVED and not offer.term_s:  # held by the month
             continue
         first, last = row.get("windows") or (0, problem.calendar.windows - 1)
         came = start + timedelta(days=int(float(edges[first]) // DAY_S))
@@ -129,11 +131,11 @@ def owned_entries(holdings: Iterable[Holding], day: date, currency: str) -> list
 
 
 def rented_entries(holdings: Iterable[Holding], day: date, currency: str) -> list[dict[str, Any]]:
-    """Write reserved systems whose term still runs as entries of `rented`; a term that has ended has begun anew, as the plan keeps them."""
+    """Write reserved systems whose term still runs as entries of `rented`; a term that has ended counts as begun anew."""
     counts: Counter[tuple[str, str, float, date, float, bool]] = Counter()
     for each in holdings:
         offer = each.offer
-        if offer.how != RESERVED or not offer.term_s:
+        if offer.how != RESERVED:
             continue
         term = timedelta(days=round(offer.term_s / DAY_S))
         until = each.came + term * (1 + (day - each.came) // term)
@@ -158,9 +160,10 @@ def orders(
             price = f"{each.price * (HOUR_S if rent else 1.0):.12g} {currency}" + ("/h" if rent else "")
             comes = max(expected.get(each.place, day), day)
             later = {"available_from": comes.isoformat()} if comes > day else {}
-            term = {"term": f"{each.offer.term_s / DAY_S:.12g} d"} if rent and each.offer.term_s else {}
+            term = {"term": f"{each.offer.term_s / DAY_S:.12g} d", "exit_fee": each.offer.exit_fee} if rent else {}
+            covered = {"includes": ["software"]} if each.offer.with_software else {}
             yield {
-                "system": each.offer.system, "how": each.offer.how, "price": price, "supply": each.late, "regions": [each.site], **later, **term,
+                "system": each.offer.system, "how": each.offer.how, "price": price, "supply": each.late, "regions": [each.site], **later, **term, **covered,
             }  # fmt: skip
 
 
@@ -182,8 +185,6 @@ def aged(
             if parsed.lease_end <= elapsed_s:
                 continue
             older["lease_end"] = f"{parsed.lease_end - elapsed_s:.0f} s"
-        if parsed.move_time:
-            older["move_time"] = f"{max(parsed.move_time - elapsed_s, 0.0):.0f} s"
         found += [{**older, "region": region, "count": count} for region, count in stays.items() if count]
     return found
 

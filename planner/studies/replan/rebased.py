@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
@@ -22,8 +22,9 @@ from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import seconds_from
 from planner.report.why.oldest import BUY
 from planner.spec.changes import scaled
-from planner.spec.document import edited
+from planner.spec.document import changed, edited
 from planner.spec.model import PlanSpec
+from planner.spec.quantities import offer_price
 from planner.studies.base.varied import price_edits, times, work_path
 from planner.studies.replan.held import Holding, Place, aged, orders, owned_entries, rented_entries, running
 
@@ -39,8 +40,8 @@ class Observed:
     """Facts known on `day` beside the figures that the spec states already.
 
     `rates`: workloads whose demand is as observed, so that none of its growth is added; `prices`: (system, how) whose price is; `done`: shares of jobs
-    that are done; `delivered`, `expected`: systems that have come by place, and the day on which the rest comes; `stated`: places of the spec from the
-    day on that are stated anew.
+    that are done; `delivered`, `expected`: systems that have come by place, and the day on which the rest comes; `assignments`: each PATH=VALUE on
+    the spec from the day on, whose places are those of the plan's spec.
     """
 
     day: date
@@ -49,7 +50,12 @@ class Observed:
     done: Mapping[str, float] = field(default_factory=dict)
     delivered: Mapping[Place, int] = field(default_factory=dict)
     expected: Mapping[Place, date] = field(default_factory=dict)
-    stated: Collection[str] = ()
+    assignments: Sequence[str] = ()
+
+    @property
+    def stated(self) -> set[str]:
+        """Return the places that are stated anew."""
+        return {each.partition("=")[0].strip() for each in self.assignments}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +114,18 @@ def rebased(
     result: Document = copy.deepcopy(dict(document))
     years = max(1, math.ceil(clock.left_s / YEAR_S - 1e-6))
     result["horizon"] = {**(result.get("horizon") or {}), "start": known.day.isoformat(), "years": years}
-    phase = _phases(result, spec, clock, holdings)
+    phase = _phases(result, spec, clock, holdings, years)
     _offers(result, spec, clock, holdings, known, phase)
     _sites(result, spec, clock)
-    _workloads(result, spec, clock, known, phase)
+    gone = _workloads(result, spec, clock, known, phase)
     _held(result, plan, spec, clock, holdings, known)
-    _limits(result, clock, holdings)
-    return Rebased(result, tuple(holdings), tuple(_notes(plan, clock, years, known)))
+    notes = [*_limits(result, clock, holdings, years), *_notes(plan, spec, clock, years, holdings)]
+    result = changed(result, known.assignments, {})
+    _leave_out(result, spec, gone)
+    return Rebased(result, tuple(holdings), tuple(notes))
 
 
-def _phases(result: Document, spec: PlanSpec, clock: _Clock, holdings: Sequence[Holding]) -> str | None:
+def _phases(result: Document, spec: PlanSpec, clock: _Clock, holdings: Sequence[Holding], years: int) -> str | None:
     """Drop the phases that are over, begin the one in force with the horizon, and carry figures by phase over; returns its name."""
     if not spec.phases:
         return None
@@ -126,8 +134,9 @@ def _phases(result: Document, spec: PlanSpec, clock: _Clock, holdings: Sequence[
     past, name = [phase.name for phase in spec.phases[:now]], spec.phases[now].name
     current, later = dict(result["phases"][now]), result["phases"][now + 1 :]
     current["start"] = clock.day.isoformat()
-    ends_s = starts[now + 1] if now + 1 < len(starts) else spec.horizon.years * YEAR_S
-    share = (ends_s - clock.elapsed_s) / (ends_s - starts[now])
+    is_last = now + 1 == len(starts)
+    left_s = years * YEAR_S if is_last else starts[now + 1] - clock.elapsed_s
+    share = left_s / ((clock.years * YEAR_S if is_last else starts[now + 1]) - starts[now])
     if current.get("budget") is not None:
         current["budget"] = _share_of(current["budget"], share)
     if current.get("capital") is not None:
@@ -175,11 +184,11 @@ def _offers(
         if phase is not None and phase in (stated.get("supply_by_phase") or {}):
             taken = sum(each.count + each.late for each in mine if each.phase == phase)
             stated["supply_by_phase"][phase] = max(stated["supply_by_phase"][phase] - taken, 0)
-        if (
-            offer.price_change_per_year
-            and stated.get("price") is not None
-            and (offer.system, offer.how) not in known.prices
-        ):
+        if stated.get("price") is None:
+            continue
+        if (offer.system, offer.how) in known.prices:
+            _apply(result, f"offers[{i}]", _over_phase(stated, offer.how == BUY, phase))
+        elif offer.price_change_per_year:
             _apply(result, f"offers[{i}]", (1.0 + offer.price_change_per_year) ** clock.grown_years)
     if spec.offers is not None:
         result["offers"] += list(orders(holdings, known.expected, known.day, spec.currency))
@@ -187,6 +196,12 @@ def _offers(
         _times_of(result["apis"][i], api, clock)
         if api.price_change_per_year:
             _apply(result, f"apis[{i}]", (1.0 + api.price_change_per_year) ** clock.grown_years)
+
+
+def _over_phase(stated: Document, bought: bool, phase: str | None) -> float:
+    """Return the factor by which the price of the phase in force becomes the stated one: an observed price was compared with the price before all phases."""
+    now = (stated.get("price_by_phase") or {}).get(phase)
+    return 1.0 if now is None else offer_price(stated["price"], bought, 1)[0] / offer_price(now, bought, 1)[0]
 
 
 def _apply(result: Document, path: str, factor: float) -> None:
@@ -208,13 +223,18 @@ def _sites(result: Document, spec: PlanSpec, clock: _Clock) -> None:
         _times_of(stated, site, clock)
 
 
-def _workloads(result: Document, spec: PlanSpec, clock: _Clock, known: Observed, phase: str | None) -> None:
-    """Let demand grow, and leave of each job the work that is not done. Raises SpecError with every job past its deadline, and where nothing is left."""
+def _workloads(result: Document, spec: PlanSpec, clock: _Clock, known: Observed, phase: str | None) -> list[int]:
+    """Let demand grow, leave of each job the work that is not done, and return the places of jobs that are done.
+
+    Raises SpecError with every job past its deadline and every demand with a forecast, and where nothing is left.
+    """
     problems: list[Issue] = []
     gone: list[int] = []
     for i, workload in enumerate(spec.workloads):
-        place = f"workloads[{i - len(gone)}].deadline"
+        place = f"workloads[{i}].deadline"
         if workload.kind == "serving":
+            if workload.demand.forecast is not None and (path := f"workloads[{i}].demand.forecast") not in known.stated:
+                problems.append(Issue(path, Message.of("replan.forecast", place=path).text()))
             factor = _growth(
                 workload.demand, result["workloads"][i]["demand"], workload.name in known.rates, clock, spec, phase
             )
@@ -231,7 +251,7 @@ def _workloads(result: Document, spec: PlanSpec, clock: _Clock, known: Observed,
         problems.append(Issue("workloads", Message.of("replan.all_done").text()))
     if problems:
         raise SpecError(problems)
-    _leave_out(result, spec, gone)
+    return gone
 
 
 def _done(job: Any, clock: _Clock, known: Observed) -> float:
@@ -319,14 +339,17 @@ def _held(
             result[key] = entries
 
 
-def _limits(result: Document, clock: _Clock, holdings: Sequence[Holding]) -> None:
-    """Leave of the ceilings of the whole horizon what has not been used."""
+def _limits(result: Document, clock: _Clock, holdings: Sequence[Holding], years: int) -> Iterator[Message]:
+    """Scale the ceilings of the whole horizon to the new one, and leave of the ceiling on purchases the part that is not spent; yields notes."""
     limits = result.get("limits") or {}
     for key in STRAIGHT:
         if limits.get(key) is not None:
-            limits[key] = _share_of(limits[key], clock.left_s / (clock.years * YEAR_S))
+            limits[key] = _share_of(limits[key], years / clock.years)
     if limits.get("capital") is not None:
-        limits["capital"] = _less(limits["capital"], sum(h.count * h.price for h in holdings if h.offer.how == BUY))
+        spent = sum(h.count * h.price for h in holdings if h.offer.how == BUY)
+        if spent >= parse_money(str(limits["capital"]), "")[0]:
+            yield Message.of("replan.overspent")
+        limits["capital"] = _less(limits["capital"], spent)
 
 
 def _share_of(written: Any, share: float) -> Any:
@@ -339,11 +362,11 @@ def _less(written: Any, spent: float) -> Any:
     return _share_of(written, max(1.0 - spent / parse_money(str(written), "")[0], 1e-3))
 
 
-def _notes(plan: Plan, clock: _Clock, years: int, known: Observed) -> list[Message]:
-    """Say what the spec from the day on could not take over as it was."""
+def _notes(plan: Plan, written: PlanSpec, clock: _Clock, years: int, holdings: Sequence[Holding]) -> list[Message]:
+    """Name the parts that the spec from the day on could not take over."""
     notes = []
     if years * YEAR_S > clock.left_s + DAY_S:
-        end = date(known.day.year + years, known.day.month, min(known.day.day, 28))
+        end = clock.day + timedelta(days=int(years * YEAR_S // DAY_S))
         notes.append(Message.of("replan.whole_years", years=years, end=end.isoformat()))
     limits = plan.document["spec"].get("limits") or {}
     if used := [key for key in STRAIGHT if limits.get(key) is not None]:
@@ -353,6 +376,11 @@ def _notes(plan: Plan, clock: _Clock, years: int, known: Observed) -> list[Messa
         ("lines", spec.get("lines")), ("kv_tiers", spec.get("kv_tiers")), ("porting", spec.get("porting")),
         ("electricity", any(site.get("electricity") for site in spec["sites"])),
     ) if there]  # fmt: skip
+    if written.offers is None and any(each.late for each in holdings):
+        notes.append(Message.of("replan.orders_of_catalog"))
+    unpriced = [o.system for o in written.offers or () if o.price is None and o.price_change_per_year]
+    if unpriced or spec.get("economics", {}).get("escalation"):
+        notes.append(Message.of("replan.prices_of_today"))
     if again:
         notes.append(Message.of("replan.decided_anew", names=", ".join(again)))
     return notes

@@ -188,9 +188,11 @@ def test_a_disk_of_64_kib_is_told_and_the_run_goes_on_elsewhere(kind, jobs, fill
         )  # fmt: skip
         assert run.returncode == USAGE, run.stderr
         assert "No space left on device" in run.stderr and run.stderr.count("\n") == 1
-        assert {file.name for file in kept.iterdir()} == {"filler", output.name}
+        beside = {f"{output.name}.digest"} if kind == "sweep" else set()
+        assert {file.name for file in kept.iterdir()} <= {"filler", output.name, *beside}
         assert len(held(kept / output.name, read)) < count
-    shutil.copy(tmp_path / "kept0" / output.name, output)
+    for file in (tmp_path / "kept0").glob(f"{output.name}*"):
+        shutil.copy(file, output.parent / file.name)
     before = held(output, read)
     assert before or kind == "batch"
     subprocess.run([*command, "--resume"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL, timeout=LONGEST_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -137,17 +138,23 @@ def test_a_job_past_its_deadline_needs_another(tiny):
     with pytest.raises(SpecError, match=r"tune is 80% done .* --set workloads\[1\].deadline=TIME"):
         moved(spec, done={"tune": 0.8})
     assert len(moved(spec)["workloads"]) == 1  # as planned it is done
-    assert moved(spec, done={"tune": 0.8}, stated=["workloads[1].deadline"])["workloads"][1]["tokens"] == "20B"
+    assert (
+        len(moved(spec, assignments=["workloads[1].deadline=60 d"])["workloads"]) == 1
+    )  # which the same --set changes in vain
+    assert (
+        moved(spec, done={"tune": 0.8}, assignments=["workloads[1].deadline=60 d"])["workloads"][1]["tokens"] == "20B"
+    )
 
 
 def test_limits_leave_what_is_not_used(tiny):
     spec = spec_of(tiny, limits={"budget": "30M USD", "capital": "10M USD", "carbon": "3 kt"})
     offer = resolved(spec).offers[0]
     limits = moved(spec, [Holding(offer, "us-virginia", "rail-only", 10, date(2027, 1, 1), 310_000.0)])["limits"]
-    left = 1 - 181 / (3 * 365)
-    assert float(limits["budget"].removesuffix("M USD")) == pytest.approx(30 * left, rel=1e-6)
-    assert float(limits["carbon"].removesuffix(" kt")) == pytest.approx(3 * left, rel=1e-6)
+    assert float(limits["budget"].removesuffix("M USD")) == pytest.approx(30)  # the new horizon has three years again
+    assert float(limits["carbon"].removesuffix(" kt")) == pytest.approx(3)
     assert float(limits["capital"].removesuffix("M USD")) == pytest.approx(10 - 3.1, rel=1e-6)
+    later = moved(spec, day=date(2028, 1, 1))["limits"]
+    assert float(later["budget"].removesuffix("M USD")) == pytest.approx(20, rel=1e-6)
 
 
 def test_owned_systems_age_move_and_go(tiny):
@@ -257,3 +264,39 @@ def test_a_rebased_plan_is_a_spec_that_solves(tiny):
     again = planner.solve(found)
     assert again.has_answer
     assert found["owned"][0]["count"] == sum(row["count"] for row in plan.fleet)
+
+
+def test_a_price_observed_in_a_phase_is_the_price_of_that_phase(tiny):
+    """300,000 before the phases, 200,000 in the one in force: observed as planned, two thirds of the first price, which the edit multiplies all prices by."""
+    spec = spec_of(tiny, **PHASED)
+    spec["offers"][0] |= {"price": "200000 USD", "price_by_phase": {"two": "133333.333333 USD"}}
+    offer = moved(spec, prices={("DGX H100", "buy")})["offers"][0]
+    assert float(offer["price_by_phase"]["two"].split()[0]) == pytest.approx(200_000, rel=1e-6)
+
+
+def test_reserved_systems_without_a_term_are_no_commitment(tiny):
+    spec = spec_of(tiny, offers=[{"system": "DGX H100", "how": "reserved", "price": "20 USD/h", "supply": 50}])
+    problem = resolved(spec)
+    row = {
+        "site": "us-virginia",
+        "system": "DGX H100",
+        "how": "reserved",
+        "count": 40,
+        "offer": "offers[0]",
+        "topology": "provider",
+        "window": None,
+    }
+    by_the_month = replace(problem, offers=(replace(problem.offers[0], term_s=0.0),))
+    held = planned_holdings(Plan({"fleet": [row]}), by_the_month, DAY)
+    assert held == [] and moved(spec, held)["offers"][0]["supply"] == 50
+
+
+def test_a_forecast_is_refused_unless_the_demand_is_stated_anew(tiny):
+    spec = spec_of(tiny)
+    spec["workloads"][0]["demand"].pop("growth_per_year")
+    spec["workloads"][0]["demand"]["forecast"] = {"growth": {"low": 0.1, "typical": 0.2, "high": 0.4}}
+    with pytest.raises(SpecError, match=r"--set workloads\[0\].demand.forecast=null"):
+        moved(spec)
+    assert (
+        moved(spec, assignments=["workloads[0].demand.forecast=null"])["workloads"][0]["demand"].get("forecast") is None
+    )
