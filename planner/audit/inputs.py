@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from catalog.errors import CatalogError, MissingFigure, UnknownName
@@ -237,7 +238,7 @@ def _market(text: str, catalog: Catalog) -> Quantity:
         raise ValueError(Message.of("audit.no_market", chip=name).text())
     found = sorted(cheapest.values())
     _, dimensions = unit_of(f"{code}/chip/h")
-    middle = found[len(found) // 2]
+    middle = median(found)
     source = Message.of("audit.market", count=len(found), chip=name).text()
     return Quantity(middle, found[0], found[-1], dimensions, f"{middle * 3600:.3g} {code}/chip/h", source)
 
@@ -257,6 +258,8 @@ def _property(claim: Claim, place: int, catalog: Catalog, folder: Path) -> Prope
     elif words != NOTHING:
         known = _or_words(words)
         source = source or claim.note
+    if known is not None and claimed_quantity is None and re.match(r"\s*[-+]?\d", fact.claimed):
+        _parsed(f"{key}.claimed", fact.claimed, "")  # a figure whose unit is unknown is no text
     alike += [Alike(each.is_, _reading(f"{key}.readings", each.value, catalog)) for each in fact.readings]
     if known is not None and claimed_quantity is not None and known.dimensions != claimed_quantity.dimensions:
         pair = (unit_words(known.dimensions) or "1", unit_words(claimed_quantity.dimensions) or "1")

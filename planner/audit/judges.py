@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from planner.audit.inputs import Inputs, Property, is_same
-from planner.audit.quantities import digits
+from planner.audit.quantities import digits, shown_unit, unit_of
 from planner.audit.verdicts import Condition, Free, Verdict, bisected, decide
 from planner.messages import Message
 from planner.spec.claims import Claim
@@ -80,14 +80,13 @@ def by_properties(inputs: Inputs) -> Finding:
     (verdict, is_), chosen = min(found, key=lambda pair: order.index(pair[0][0]))
     lines = [_property_line(each, within) for _, each in found]
     ours = chosen.known_quantity
-    shown = chosen if ours is not None else None
     factor, unit = _unit_of_property(chosen)
     return Finding(
         verdict,
         None if ours is None else ours.value / factor,
         None if ours is None else ours.low / factor,
         None if ours is None else ours.high / factor,
-        unit if shown is not None else "",
+        "" if ours is None else unit,
         line="; ".join(lines),
         closed_form="" if ours is None else f"{ours.value:.12g}" + ("" if factor == 1.0 else f" / {factor:.12g}"),
         is_=is_,
@@ -95,8 +94,6 @@ def by_properties(inputs: Inputs) -> Finding:
 
 
 def _unit_of_property(found: Property) -> tuple[float, str]:
-    from planner.audit.quantities import shown_unit, unit_of
-
     if found.claimed_quantity is None:
         return 1.0, ""
     unit = shown_unit(found.claimed)

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 from catalog.units import UnitError, si_unit
@@ -61,10 +61,6 @@ class Quantity:
     def is_exact(self) -> bool:
         """Tell whether the quantity has no range."""
         return self.low == self.high
-
-    def at(self, value: float) -> Quantity:
-        """Return the quantity at another value, without a range."""
-        return replace(self, value=value, low=value, high=value)
 
 
 def product(factors: Iterable[tuple[Dimensions, int]]) -> Dimensions:

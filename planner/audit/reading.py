@@ -40,8 +40,8 @@ def read_claims(path: Path) -> list[tuple[str, dict[str, Any]]]:
     data = path.read_bytes()
     if path.suffix.lower() == ".csv":
         return _of_csv(data)
-    text = data.decode("utf-8-sig", errors="replace").strip()
-    return claims_of(read_document(f'{{"claims": {text}}}' if text.startswith("[") else data))
+    is_list = data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+    return claims_of(read_document(b'{"claims": ' + data.removeprefix(b"\xef\xbb\xbf") + b"}" if is_list else data))
 
 
 def claims_of(document: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -168,9 +168,13 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _pairs(text: str, mark: str) -> dict[str, Any]:
+def _pairs(text: str, mark: str) -> dict[str, Any] | str:
+    """Split "name = value; …" into pairs; a text with a name that occurs twice stays, to be refused."""
     pairs = [each.partition(mark) for each in text.split(";") if each.strip()]
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    names = [name.strip() for name, _, _ in pairs]
+    if len(set(names)) < len(names):
+        return text
+    return {name: value.strip() for name, (_, _, value) in zip(names, pairs, strict=True)}
 
 
 def free_of(text: str) -> dict[str, str]:

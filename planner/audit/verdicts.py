@@ -7,9 +7,10 @@ of the free quantity the change from wrong to right is sought between neighbours
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby, pairwise
 
 from planner.audit.formulas import Formula, FormulaError
 from planner.audit.quantities import Quantity
@@ -106,19 +107,58 @@ def _over(formula: Formula, claimed: Claimed, free: Free) -> Decision:
             return False
         return claimed.met_by(found, found)
 
-    points = grid(free.start, free.end)
+    points = _points(formula, claimed, free)
     found = [holds(point) for point in points]
     if all(found):
         return Decision(Verdict.HOLDS)
     if not any(found):
         return Decision(Verdict.CANNOT_BE)
-    first, last = found.index(True), len(found) - 1 - found[::-1].index(True)
+    first, last = _longest(found)
     least = None if first == 0 else bisected(holds, points[first - 1], points[first])
     most = None if last == len(points) - 1 else bisected(holds, points[last + 1], points[last])
     edge = least if least is not None else most
     assert edge is not None
     low, high = _edge_range(formula, free, holds, found[0], edge)
     return Decision(Verdict.HOLDS_WHEN, Condition(free, least, most, low, high))
+
+
+def _points(formula: Formula, claimed: Claimed, free: Free) -> list[float]:
+    """Return the values that are tried: a grid, the usual value, and where two neighbours lie on both sides of the claimed figure, its crossing."""
+    usual = formula.quantities[free.name].value if free.name in formula.quantities else free.start
+    points = sorted({*grid(free.start, free.end), *([usual] if free.start <= usual <= free.end else [])})
+    middle = (claimed.figure.low + claimed.figure.high) / 2
+
+    def over(value: float) -> bool | None:
+        try:
+            return formula.at({free.name: value}) >= middle
+        except FormulaError:
+            return None
+
+    sides = [over(point) for point in points]
+    crossings = [
+        bisected(lambda value: over(value) is True, *((a, b) if after else (b, a)))
+        for a, b, before, after in (
+            (*values, *side) for values, side in zip(pairwise(points), pairwise(sides), strict=True)
+        )
+        if None not in (before, after) and before != after
+    ]
+    return sorted({*points, *crossings})
+
+
+def _longest(found: Sequence[bool]) -> tuple[int, int]:
+    """Return the first and the last place of the longest run of places where the claim holds, the earliest of equal ones."""
+    runs = [(place, place + len(entries) - 1, right) for place, right, entries in _runs(found)]
+    first, last, _ = max((run for run in runs if run[2]), key=lambda run: run[1] - run[0])
+    return first, last
+
+
+def _runs(found: Sequence[bool]) -> Iterator[tuple[int, bool, list[bool]]]:
+    """Yield runs of equal entries: place, entry, entries."""
+    place = 0
+    for right, group in groupby(found):
+        entries = list(group)
+        yield place, right, entries
+        place += len(entries)
 
 
 def _edge_range(

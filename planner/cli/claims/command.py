@@ -85,7 +85,10 @@ def _new(arguments: argparse.Namespace) -> int:
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise SpecError([Issue("--new", Message.of("audit.new_needs_terminal").text())])
-    document, judged = asked(load_catalog(arguments))
+    try:
+        document, judged = asked(load_catalog(arguments))
+    except EOFError:
+        raise SpecError([Issue("--new", Message.of("audit.new_ended").text())]) from None
     for heading, rows in judged.derivation():
         print(f"{terminal(heading)}\n\n{rows_as('table', rows)}", file=sys.stderr)
     write_out(arguments, as_file([document]))

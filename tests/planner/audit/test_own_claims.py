@@ -94,8 +94,8 @@ def test_csv_is_judged_as_the_same_claims_in_json(capsys):
         ({"quantities": {"a": {"plan": "nowhere.json", "key": "x"}, "b": "3"}}, "nowhere.json"),
         ({"quantities": {"a": {"value": "2 chips", "low": "3 chips"}, "b": "3"}}, '"low" and "high"'),
         ({"free": {"name": "c", "from": "1", "to": "2"}}, "no quantity of the formula"),
-        ({"free": {"name": "a", "from": "5 chips", "to": "2 chips"}}, "lies below"),
-        ({"free": {"name": "a", "from": "1 GB", "to": "2 GB"}}, "lies below"),
+        ({"free": {"name": "a", "from": "5 chips", "to": "2 chips"}}, 'expected "from" below'),
+        ({"free": {"name": "a", "from": "1 GB", "to": "2 GB"}}, 'expected "from" below'),
         ({"source": {"title": "t"}}, "publisher"),
         ({"colour": "red"}, "colour"),
     ],
@@ -203,6 +203,25 @@ def test_new_asks_for_properties_and_a_formula(monkeypatch, capsys):
         assert str(judged.finding.verdict) == verdict
     with pytest.raises(SpecError, match="expected a text"):
         asked(Catalog.load(), lambda text: "")
+    with pytest.raises(SpecError, match="flurbs"):
+        planner.audit(
+            {
+                "claims": [
+                    claim(
+                        judge="catalog",
+                        formula=None,
+                        quantities=None,
+                        facts=[
+                            {
+                                "what": "bandwidth",
+                                "claimed": "3 flurbs",
+                                "known": "@chips/H100 SXM5 80GB/hbm_bytes_per_s",
+                            }
+                        ],
+                    )
+                ]
+            }
+        )
 
 
 def test_the_schema_accepts_what_the_parser_accepts_and_names_every_key():

@@ -192,3 +192,21 @@ def test_rents_are_set_beside_the_market_and_chips_count_each(tmp_path):
     (found,) = planner.audit({"claims": [stated]}, overlays=[tmp_path]).judged
     assert found.inputs.quantities["market"].high * 3600 == pytest.approx(200.0)  # 1600 USD/h over 8 chips
     assert "times the market's" in found.finding.line
+
+
+def test_the_usual_value_and_a_crossing_between_points_of_the_grid_are_tried(tmp_path):
+    """Ten chips at 100 tokens/s make 1,000 exactly; over nine decades the window of 5 % lies between two points of the grid."""
+    claim = {
+        "id": "T1", "source": {"title": "t", "publisher": "p"}, "says": "It makes 1,000 tokens a second", "judge": "arithmetic", "figure": "1000 tokens/s",
+        "quantities": {"chips": {"value": "10 chips", "source": "s"}, "rate": {"value": "100 tokens/s/chip", "source": "s"}},
+        "formula": "chips * rate", "free": {"name": "chips", "from": "1 chips", "to": "1000000000 chips"},
+    }  # fmt: skip
+    file = tmp_path / "claims.json"
+    for value in ("10 chips", "77 chips"):
+        claim["quantities"]["chips"]["value"] = value
+        file.write_text(json.dumps({"claims": [claim]}), encoding="utf-8")
+        (found,) = planner.audit(file).judged
+        assert found.finding.verdict == "holds when"
+        assert found.finding.condition.least == pytest.approx(
+            9.5, rel=0.01
+        ) and found.finding.condition.most == pytest.approx(10.5, rel=0.01)
