@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from catalog.units import DAY_S
+from catalog.units import DAY_S, YEAR_S
 from planner.adapt.dates import Dates
 from planner.adapt.model import AdaptModel, OptionKey, build_model, key_of
-from planner.adapt.search import FRESH, LEVEL, SAMPLE_LEAVES, Adapted, money, searched
+from planner.adapt.search import FRESH, LEVEL, SAMPLE_LEAVES, SHARE_TOL, Adapted, money, searched
 from planner.adapt.triggers import opened, row_of, triggers
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.errors import Issue, SpecError
@@ -88,7 +88,7 @@ def at_dates(document: Document, asked: Adapt) -> tuple[Document, Dates]:
 def _check(spec: Any, moments: Sequence[float]) -> None:
     """Check the dates. Raises SpecError."""
     issues = []
-    ends = spec.horizon.years * 365 * DAY_S
+    ends = spec.horizon.years * YEAR_S
     for i, (before, at) in enumerate(zip((0.0, *moments), moments)):
         if at <= before or at >= ends:
             issues.append(Issue(f"adapt.dates[{i}].at", Message.of("adapt.date_out_of_order").text()))
@@ -129,20 +129,23 @@ def way_of(option: FleetOption) -> tuple[Any, ...]:
 
 
 def _planned(model: AdaptModel, held: Mapping[OptionKey, float]) -> np.ndarray:
-    """Return the units of each holding, [U], of which the plan as predicted holds the systems from the start."""
-    first = [model.form.holdings[u][1].first == 0 for u in model.holdings]
+    """Return the units of each holding, [U], of which the plan as predicted holds the systems from the start; nan for systems that come later."""
+    first = np.array([model.form.holdings[u][1].first == 0 for u in model.holdings], dtype=bool)
     counts = [held.get(key_of(model.options[k]), 0.0) for k in model.data.option]
-    return np.where(np.array(first, dtype=bool) & (model.data.parent < 0), counts, 0.0)
+    return np.where(model.data.parent >= 0, 0.0, np.where(first, counts, np.nan))
 
 
 def _prices(problem: ResolvedSpec, plan: Plan, times: float) -> tuple[dict[str, float], dict[str, float]]:
-    """Price a request and a job that are left undone, in multiples of what the plan pays for them."""
+    """Price a request and a job that are left undone, in multiples of the plan's cost of one. Raises SpecError for work that costs the plan nothing."""
     calendar, paid = problem.calendar, {row["name"]: row["cost"] for row in plan.document["workloads"]}
     worth = calendar.discount * calendar.seconds
+    names = [*(w.name for w in problem.serving), *(job.name for job in problem.training)]
+    if free := [name for name in names if not paid[name] > 0]:
+        raise SpecError([Issue("adapt.unserved", Message.of("adapt.costs_nothing", names=", ".join(free)).text())])
     lack = {}
     for w in problem.serving:
         requests = sum(float(rate @ worth) for rate in w.requests_by_slot(calendar))
-        lack[w.name] = times * paid[w.name] / max(requests, 1e-300)
+        lack[w.name] = times * paid[w.name] / requests
     return lack, {job.name: times * paid[job.name] for job in problem.training}
 
 
@@ -155,7 +158,7 @@ def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
     other = plan.totals["cost"] - found.predicted
     costs = money(found.first, found.factor)
     fresh = found.fresh
-    fixed = found.others["fixed"]
+    fixed = _fixed(found, asked.promise)
     return {
         "promise": asked.promise, "risk": asked.risk,
         "dates": [{"at_s": at, "performance": p, "demand": d} for at, p, d in zip(dates.at_s, dates.performance, dates.demand, strict=True)],
@@ -167,17 +170,24 @@ def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
             "cost_error": float(fresh.cost.std(ddof=1) / np.sqrt(len(fresh.cost))),
             "p10": float(np.quantile(fresh.cost, 0.1)) + other, "p90": float(np.quantile(fresh.cost, 0.9)) + other,
         },
-        "fixed": {"cost": float(weight @ money(fixed, found.fixed_factor)) + other, "kept": float(weight @ fixed.kept)} if fixed.found else None,
-        "values": _values(found), "gap": _gap(found, other), "other_cost": other, "plain_cost": plan.totals["cost"],
+        "fixed": {"cost": float(weight @ money(fixed, found.fixed_factor)) + other, "kept": float(weight @ fixed.kept)} if fixed is not None else None,
+        "values": _values(found, fixed), "gap": _gap(found, other), "other_cost": other, "plain_cost": plan.totals["cost"],
     }  # fmt: skip
 
 
-def _values(found: Adapted) -> Values:
+def _fixed(found: Adapted, promise: float) -> TreeSolution | None:
+    """Return the plan that decides everything at the start; None where none that keeps the promise in the tree was found."""
+    fixed = found.others["fixed"]
+    kept = fixed.found and float(found.tree.leaves.weight @ fixed.kept) >= promise - SHARE_TOL
+    return fixed if kept else None
+
+
+def _values(found: Adapted, fixed: TreeSolution | None) -> Values:
     """Write what adapting and knowing more are worth: differences of programs over the same tree.
 
     Of adapting at the stated price of unserved demand; of all others at the price that keeps the promise, with divisible counts.
     """
-    weight, first, fixed = found.tree.leaves.weight, found.first, found.others["fixed"]
+    weight, first = found.tree.leaves.weight, found.first
     least = first.bound
 
     def less(other: TreeSolution) -> float | None:
@@ -185,11 +195,13 @@ def _values(found: Adapted) -> Values:
 
     plain = found.others["plain"]
     gain = (
-        float(weight @ money(fixed, found.fixed_factor) - weight @ money(first, found.factor)) if fixed.found else None
+        None
+        if fixed is None
+        else float(weight @ money(fixed, found.fixed_factor) - weight @ money(first, found.factor))
     )
     return {
         "adapting": gain,
-        "stochastic": None if plain.value is None or first.value is None else max(plain.value - first.value, 0.0),
+        "stochastic": None if plain.value is None or first.value is None else plain.value - first.value,
         "perfect": less(found.others["perfect"]),
         "performance": less(found.others["performance"]),
         "demand": less(found.others["demand"]),

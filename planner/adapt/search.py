@@ -72,7 +72,7 @@ class Adapted:
     gaps: Floats  # [sample] distance of the first stage from the best one, at the price of the promise
     fresh: Fresh
     certain: Leaves  # the scenario in which all is as predicted
-    predicted: float  # cost of the plain plan's fleet in the scenario that is as predicted
+    predicted: float  # cost of the plain plan's fleet in the scenario that is as predicted, without the price of what it leaves undone
     seconds: float
 
 
@@ -145,7 +145,7 @@ def searched(
     certain = _leaves(model, as_predicted(model.sampled))
     (predicted,) = outcomes(model.data, certain, given[None], options)
     return Adapted(
-        model, tree, priced, first, {"fixed": fixed, **others}, fixed_factor, gaps, fresh, certain, predicted.cost,
+        model, tree, priced, first, {"fixed": fixed, **others}, fixed_factor, gaps, fresh, certain, predicted.cost - predicted.lack,
         time.perf_counter() - began,
     )  # fmt: skip
 

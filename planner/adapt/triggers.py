@@ -70,25 +70,28 @@ def triggers(found: Adapted) -> list[Trigger]:
     signed = np.zeros(len(model.options))
     own = (data.stage == 0) & (data.parent < 0)
     np.add.at(signed, data.option[own], first.held[own, 0])
-    predicted = needs_by_workload(model, found.certain.efficiency, found.certain.growth, signed)
-    needs = {
-        name: values / predicted[name][0]
-        for name, values in needs_by_workload(model, tree.efficiency, tree.growth, signed).items()
-        if name in predicted
-    }
+    begins = np.asarray(model.problem.calendar.edges_s)[data.window]
+
+    def needs_by(at_s: float) -> dict[str, Floats]:
+        """Needs over those predicted in the slots of windows that begin by a date."""
+        seen = begins <= at_s
+        predicted = needs_by_workload(model, found.certain.efficiency, found.certain.growth[:, :, seen], signed)
+        asked = needs_by_workload(model, tree.efficiency, tree.growth[:, :, seen], signed)
+        return {name: values / predicted[name][0] for name, values in asked.items() if name in predicted}
+
     rules = []
     for k, option in enumerate(model.options):
         later = np.flatnonzero((data.option == k) & (data.stage > 0) & (data.parent < 0))
         for stage in np.unique(data.stage[later]):
             mine = later[data.stage[later] == stage]
             counts, costs = first.held[mine].sum(axis=0), (first.held[mine] * tree.cost[:, mine].T).sum(axis=0)
-            fires = counts > COUNT_TOL
+            fires, at_s = counts > COUNT_TOL, model.dates.at_s[int(stage)]
             if not fires.any():
                 continue
             rules.append(
                 (
                     -float(tree.weight @ costs),
-                    _rule(option, model.dates.at_s[int(stage)], fires, counts, needs, tree.weight),
+                    _rule(option, at_s, fires, counts, needs_by(at_s), tree.weight),
                 )
             )
     return [rule for _, rule in sorted(rules, key=lambda pair: pair[0])[:MOST]]

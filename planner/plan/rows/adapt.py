@@ -28,7 +28,7 @@ class Signed(Way):
 
 
 class Open(Way):
-    """State an option that is kept open: the last date at which it must be decided (null: at once, whenever it is needed), in which share of
+    """State an option that is kept open: the last date at which it must be decided (null: any time, for it is there at once), in which share of
     the fresh scenarios it is used, and how many systems there at the mean of these scenarios and at most in nine of ten."""
 
     decided_s: Number | None
@@ -71,14 +71,15 @@ class Fresh(TypedDict):
 
 
 class FixedPlan(TypedDict):
-    """State the plan that decides everything at the start and makes the same promise, in the tree."""
+    """State the plan that decides everything at the start and keeps the promise in the tree."""
 
     cost: Number
     kept: Number
 
 
 class Values(TypedDict):
-    """State differences of expected costs in the tree; null where the search found no plan to compare with."""
+    """State differences in the tree of expected costs, or with `risk` "cvar" of the mean of the dearest: `adapting` at the stated price of unserved demand, the
+    others at the price that keeps the promise; null where the search found no plan to compare with. Below 0, the other plan was the better one."""
 
     adapting: Number | None
     stochastic: Number | None

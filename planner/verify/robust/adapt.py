@@ -30,7 +30,7 @@ def check_adaptation(plan: CheckedPlan) -> None:
     _check_costs(plan, found)
     for path, share in _shares(found):
         if not 0.0 <= share <= 1.0 + WHOLE_TOL:
-            plan.say(path, "verify.says", given=repr(share), found="0 … 1")
+            plan.say(path, "verify.no_share", given=repr(share))
     for before, after in pairwise(found["dates"]):
         if (
             after["at_s"] <= before["at_s"]
@@ -49,13 +49,18 @@ def _check_rows(plan: CheckedPlan, found: Adaptation) -> None:
     for table, rows in tables.items():
         for i, row in enumerate(rows):
             offer = offers.get(row["offer"])
-            if offer is None or row["site"] not in regions or (offer.system, offer.how) != (row["system"], row["how"]):
+            if (
+                offer is None
+                or row["site"] not in regions
+                or (offer.prices and row["site"] not in offer.prices)
+                or (offer.system, offer.how) != (row["system"], row["how"])
+            ):
                 plan.say(f"adaptation.{table}[{i}]", "verify.not_on_offer")
     for signed in found["sign"]:
         counts[signed["offer"]] = counts.get(signed["offer"], 0.0) + signed["count"]
     for path, count in counts.items():
         if path in offers and count > offers[path].supply:
-            plan.say("adaptation.sign", "verify.says", given=repr(count), found=repr(offers[path].supply))
+            plan.say("adaptation.sign", "verify.not_above", given=repr(count), most=repr(offers[path].supply))
 
 
 def _check_costs(plan: CheckedPlan, found: Adaptation) -> None:
@@ -71,13 +76,13 @@ def _check_costs(plan: CheckedPlan, found: Adaptation) -> None:
         given, count = repr(fresh["kept"]), str(fresh["scenarios"])
         plan.say("adaptation.fresh.kept", "verify.no_share_of_scenarios", given=given, count=count)
     if fresh["p10"] > fresh["p90"]:
-        plan.say("adaptation.fresh", "verify.says", given=repr(fresh["p10"]), found=repr(fresh["p90"]))
+        plan.say("adaptation.fresh", "verify.not_above", given=repr(fresh["p10"]), most=repr(fresh["p90"]))
     known = values["perfect"]
     for name, value in (("performance", values["performance"]), ("demand", values["demand"])):
         if known is not None and value is not None and value > known + SUM_TOL * abs(found["plain_cost"]):
-            plan.say(f"adaptation.values.{name}", "verify.says", given=repr(value), found=repr(known))
+            plan.say(f"adaptation.values.{name}", "verify.not_above", given=repr(value), most=repr(known))
     if gap is not None and gap["bound"] < gap["mean"]:
-        plan.say("adaptation.gap", "verify.says", given=repr(gap["bound"]), found=repr(gap["mean"]))
+        plan.say("adaptation.gap", "verify.not_above", given=repr(gap["mean"]), most=repr(gap["bound"]))
 
 
 def _shares(found: Adaptation) -> Iterator[tuple[str, float]]:

@@ -1,0 +1,43 @@
+"""A whole plan with `adapt`: what it states adds up, it keeps its promise in fresh scenarios, and work that costs nothing is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import planner
+from planner.adapt.plan import _prices
+from planner.errors import SpecError
+from planner.plan import Plan
+from planner.solving.variants import resolved
+from planner.verify.plan import verify_plan
+from tests.conftest import long_run
+
+
+@long_run
+def test_a_plan_to_adapt_keeps_its_promise_and_adds_up(tiny):
+    spec = tiny(
+        horizon={"start": "2027-01-01", "years": 2},
+        offers=[{"system": "DGX H100", "how": "buy", "price": "310000 USD"}, {"system": "DGX H100", "how": "on_demand", "price": "60 USD/h"}],
+        adapt={"promise": 0.8, "delivery": "12 weeks"},
+    )  # fmt: skip
+    spec["workloads"][0]["demand"]["requests_per_s"] = 9000
+    plan = planner.solve(spec)
+    found = plan["adaptation"]
+    assert verify_plan(plan) == []
+    assert found["fresh"]["kept"] >= 0.77
+    assert found["fresh"]["p10"] <= found["fresh"]["cost"] <= found["fresh"]["p90"] * 2
+    assert found["plain_cost"] == plan.value
+    if found["fixed"] is not None:
+        assert found["fixed"]["kept"] >= 0.8
+        assert found["values"]["adapting"] == pytest.approx(found["fixed"]["cost"] - found["tree_cost"])
+    assert (
+        found["values"]["perfect"] >= max(found["values"]["performance"], found["values"]["demand"]) - 1e-6 * plan.value
+    )
+
+
+def test_work_that_costs_nothing_has_no_price(tiny):
+    problem = resolved(tiny())
+    with pytest.raises(SpecError, match="nothing for chat"):
+        _prices(problem, Plan({"workloads": [{"name": "chat", "cost": 0.0}]}), 10.0)
+    (price,) = _prices(problem, Plan({"workloads": [{"name": "chat", "cost": 100.0}]}), 10.0)[0].values()
+    assert 0 < price < 1
