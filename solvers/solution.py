@@ -62,3 +62,11 @@ class Solution:
     def program_of(self, data: PlanData) -> Program | None:
         """The program that was solved; None where it was not that of exactly this input."""
         return self.built[1] if self.built is not None and self.built[0] is data else None
+
+
+def better_of(first: Solution, second: Solution) -> Solution:
+    """Return the solution of the better value, the first of equal ones."""
+    if first.value is None or second.value is None:
+        return second if first.value is None else first
+    sign = -1.0 if first.objective.maximises else 1.0
+    return second if sign * second.value < sign * first.value else first

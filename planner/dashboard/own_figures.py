@@ -147,19 +147,15 @@ def _override(
             part: _with_unit(entry[part], unit) for part in ("value", "low", "high") if entry.get(part) is not None
         }
         overrides[f"{kind}/{known}/{key}"] = {**found, "note": _note(entry, file, titles)}
-    texts = record.get("text") or {}
-    if not isinstance(texts, Mapping):
-        expected = Message.of("spec.expected_object_got", given=json.dumps(texts)[:60]).text()
-        return [*problems, Issue(f"{file}: {kind}/{name}/text", expected)]
-    for key, text in texts.items():
+    for key, text in (record.get("text") or {}).items():
         overrides[f"{kind}/{known}/{key}"] = {"value": text, "note": str(say("own.figure", file=file))}
     return problems
 
 
 def _wrong_parts(place: str, record: Mapping[str, Any]) -> Iterator[Issue]:
     """Yield the parts of a record that an override cannot hold: texts that are no object, and bounds that are no number or text."""
-    text = record.get("text", {})
-    if not isinstance(text, Mapping):
+    text = record.get("text")
+    if text is not None and not isinstance(text, Mapping):
         yield Issue(f"{place}/text", Message.of("dashboard.texts_expected", given=shown(text)).text())
     for key, stated in (record.get("figures") or {}).items():
         entry = stated if isinstance(stated, Mapping) else {"value": stated}
@@ -170,9 +166,7 @@ def _wrong_parts(place: str, record: Mapping[str, Any]) -> Iterator[Issue]:
 
 
 def _with_unit(value: Any, unit: str) -> Any:
-    """Write a number, or each of several, with its unit as one text, the unit as texts have it; anything else stays, to be refused with the spec."""
-    if isinstance(value, list):
-        return [_with_unit(each, unit) for each in value]
+    """Write a number with its unit as one text, the unit as texts have it; anything else stays, to be refused with the spec."""
     if unit == "1" or isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
     return f"{value:.12g} {unit.replace('byte', 'B')}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -71,7 +72,7 @@ def _read(path: Path, changed: int, size: int) -> Plan | None:
             with gzip.open(path) as packed:
                 content = packed.read(MOST_BYTES + 1)
         return parse_plan(content) if len(content) <= MOST_BYTES else None
-    except (OSError, EOFError, ValueError, SpecError):
+    except (OSError, EOFError, ValueError, zlib.error, SpecError):
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -167,7 +168,7 @@ def plan_of_example(name: str) -> Plan | None:
 
     try:
         plan = parse_plan(gzip.decompress((PLANS / f"{name}.json.gz").read_bytes()))
-    except (OSError, EOFError, ValueError, SpecError):
+    except (OSError, EOFError, ValueError, zlib.error, SpecError):
         return None
     if canonical(plan.document["spec"]) != canonical(example(name)) or verify_plan(plan):
         return None

@@ -3,9 +3,8 @@
 divisible     the relaxation, by whatever method suits its size; its bound holds for whole replicas
 consolidated  the relaxation over fewer deployments (`solvers.search.consolidation`)
 bounded       the bound raised by whole replicas in the slot that decides (`solvers.bound.whole_replicas`)
-rounded       whole replicas over the points of the consolidated solution and those that this slot takes where its bound ends, slot by slot
-              (`solvers.search.slot_rounding`); over smaller replicas of each pool, then over all points of the same workloads and sites, where
-              that finds nothing, or little good
+rounded       whole replicas over the points of the consolidated solution and of this slot, slot by slot (`solvers.search.slot_rounding`);
+              over smaller replicas of each pool, then over all points of the same workloads and sites, where that finds little
 day parts     whole replicas that stay through each of two parts of the day, where loads have a price and the gap of a day is wide (`solvers.search.day_parts`)
 free loads    whole replicas decided as if loads were free, where the gap is very wide (`solvers.search.free_loads`)
 every slot    the bound raised further by whole systems and replicas in every slot of a small program, and a plan over the points that work there
@@ -15,6 +14,7 @@ simpler       a plan of fewer parts that is nearly as good, where that is asked 
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ from solvers.search.relaying import tidied
 from solvers.search.replica_points import are_alike, attempts, kept_points
 from solvers.search.simplest import MOST_EXACT, Band, Found, exact
 from solvers.search.slot_rounding import begin_rounding, round_replicas
-from solvers.solution import Solution
+from solvers.solution import Solution, better_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ def solve(
 
     `otherwise_divisible`: return the solution of the relaxation where none with whole replicas is found in time. `within`: share of its value
     that the best plan found may lose to one with fewer parts (`solvers.search.simplest`); `rate`: the same for each deployment saved.
-    `known`: points that plans of similar programs use, of which the search starts (`solvers.search.known_points`).
+    `known`: points that plans of similar programs use, from which the search starts (`solvers.search.known_points`).
     """
     begin = time.perf_counter()
     whole = bool(is_whole(data).any())
@@ -307,8 +307,11 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
     slot = _slot(data, divisible, limits(SETTINGS.bound_share, first_s))
     nodes = replace(limits(SETTINGS.bound_share, first_s), node_limit=options.node_limit)
     best, taken = _bounded(data, unknown(divisible), slot, nodes)
-    found: list[float] = []
-    for relaxed, kept in attempts(data, few, divisible, taken, limits(SETTINGS.consolidation_share, first_s)):
+    grouped = replace(data, resident_group=_groups(data))
+    found, tried = list[float](), list[tuple[Solution, Bools]]()
+    ways = attempts(data, few, divisible, taken, limits(SETTINGS.consolidation_share, first_s))
+    for relaxed, kept in ways:
+        tried.append((relaxed, kept))
         if not _is_poor(best, options) or are_alike(found[-2:]):
             break
         part = replace(restricted(data, kept), resident_group=_groups(data))
@@ -316,21 +319,20 @@ def with_whole_replicas(data: PlanData, divisible: Solution, options: Options, b
         rounded = with_starts(part, rounded, limits(SETTINGS.rounding_share, first_s))
         if rounded is not None:
             made = rated(_valued(data, *rounded, best), options)
-            best, found = _better_of(best, made), [*found, made.value or 0.0]
+            best, found = better_of(best, made), [*found, made.value or 0.0]
     if data.relays is not None and (not best.values or (best.gap or 0.0) > SETTINGS.very_poor):
-        grouped = replace(data, resident_group=_groups(data))
-        for relaxed, kept in attempts(data, few, divisible, taken, limits(SETTINGS.consolidation_share, first_s)):
+        for relaxed, kept in itertools.chain(tried, ways):
             if best.values and (best.gap or 0.0) <= SETTINGS.very_poor:
                 break
             loaded = with_free_loads(grouped, relaxed.values, kept, limits(SETTINGS.rounding_share, first_s))
-            best = best if loaded is None else _better_of(best, rated(_valued(data, *loaded, best), options))
+            best = best if loaded is None else better_of(best, rated(_valued(data, *loaded, best), options))
     one_day = data.slots <= SETTINGS.hours_per_day  # two layouts for each of several windows cost more than many loads
     if data.relays is not None and _is_poor(best, options) and (one_day or not best.values):
         _say(options, "whole replicas with few layouts a day")
         kept, nodes = kept_points(data, few), limits(SETTINGS.parts_of_day_share, first_s)
-        kept_all_day = with_day_parts(replace(data, resident_group=_groups(data)), few.values, kept, nodes)
+        kept_all_day = with_day_parts(grouped, few.values, kept, nodes)
         if kept_all_day is not None:
-            best = _better_of(best, rated(_valued(data, *kept_all_day, best), options))
+            best = better_of(best, rated(_valued(data, *kept_all_day, best), options))
     # a small program is searched as closely as its relaxation
     asked = replace(options, enough_gap=None) if small else options
     if is_wide(best, asked) and _activities(data) <= SETTINGS.most_priced:
@@ -448,14 +450,6 @@ def _groups(data: PlanData) -> Ints | None:
         return None
     hour = np.arange(data.slots) % SETTINGS.hours_per_day
     return data.slot_window * SETTINGS.hours_per_day + hour
-
-
-def _better_of(first: Solution, second: Solution) -> Solution:
-    """Return the solution of the better value, the first of equal ones."""
-    if first.value is None or second.value is None:
-        return second if first.value is None else first
-    sign = -1.0 if first.objective.maximises else 1.0
-    return second if sign * second.value < sign * first.value else first
 
 
 def _with_relaxation(solution: Solution, divisible: Solution) -> Solution:

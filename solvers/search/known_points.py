@@ -3,7 +3,7 @@
 A program that differs from a solved one in prices, limits or demand mostly has its best plan over the same few points. Whole replicas over
 these take a small search; the bound is that of the whole program, with divisible replicas on the least fleet or, where that is not near
 enough, with whole replicas in the slot that decides. Where the two are further apart than asked, nothing is returned, and the program is
-solved like any other: which points are known so decides the time alone, never how good a plan is.
+solved like any other: the known points change the time of a solve, and never by how much its plan may miss the best.
 """
 
 from __future__ import annotations

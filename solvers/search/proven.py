@@ -79,11 +79,11 @@ def with_every_slot(
     return best, replace(plan, bound=best.bound) if plan.values else None
 
 
-def _say(options: Options) -> None:
-    if options.progress is not None:
-        options.progress(BOUNDING)
-
-
 def unknown(divisible: Solution) -> Solution:
     """Return a solution without values, with what the relaxation proved."""
     return replace(divisible, status="limit", value=None, gap=None, values={}, functionals={}, row_duals={}, built=None)
+
+
+def _say(options: Options) -> None:
+    if options.progress is not None:
+        options.progress(BOUNDING)

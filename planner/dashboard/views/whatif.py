@@ -46,16 +46,11 @@ def draw(work: Work, t: Words) -> None:
         st.session_state.seen = _state(kept, question)  # what is drawn below
     st.fragment(_watch, run_every=LOOK_S if _is_settled(kept, question) else POLL_S)(kept, question, t)
     plan = kept.base
-    _sliders(work, levers(base, fields, plan or _known_plan(work)), t)
+    _sliders(work, levers(base, fields, plan or _plan_shown(work)), t)
     _other(work, fields, t)
     if plan is not None and question is not None and question.is_answered:
         with st.container(key=f"answer-{work.scenario.key}"):
             _answer(work, plan, question, t)
-
-
-def _known_plan(work: Work) -> Plan | None:
-    """Return the plan of the base that is stored, to choose sliders before the kept spec has its own."""
-    return _plan_shown(work)
 
 
 def _asked(work: Work, kept: Kept) -> Question | None:

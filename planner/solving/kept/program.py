@@ -1,8 +1,8 @@
 """Answer many specs that differ in prices, limits or demand from one kept program: points are evaluated once, the search starts from points known to be good.
 
-Every spec is resolved, formulated, bounded and verified by itself; evaluations and points kept decide the time alone. Evaluations are kept by a digest of
-what they read of the resolved spec, so that no list of keys of a spec can go stale. Which points are known depends on the specs asked first
-(`planner.studies.batches.groups`), never on which process answered what.
+Every spec is resolved, formulated, bounded and verified by itself; evaluations and points kept only save time. Evaluations are kept by a digest of
+the facts of the resolved spec that they read: add to it whatever a new evaluation reads. The points known depend on the specs asked first
+(`planner.studies.batches.groups`), never on the process that answered.
 """
 
 from __future__ import annotations
