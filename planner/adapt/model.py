@@ -93,7 +93,7 @@ class AdaptModel:
         some = replace(
             data, option=number[data.option[own]], stage=data.stage[own], covers=data.covers[own],
             parent=np.where(data.parent[own] >= 0, place[data.parent[own]], -1), lower=data.lower[own], upper=data.upper[own], whole=data.whole[own],
-            power_w=data.power_w[own], option_site=data.option_site[keep], by_use=data.by_use[keep],
+            power_w=data.power_w[own], option_site=data.option_site[keep], by_use=data.by_use[keep], size=data.size[keep],
             supply_member=np.column_stack([member[:, 0], number[member[:, 1]]]), way_pool=data.way_pool[ways],
             way_option=number[data.way_option[ways]], way_power_w=data.way_power_w[ways], way_cost=data.way_cost[ways],
             use_price=data.use_price[keep], job_option=number[data.job_option[uses]], job_of=data.job_of[uses],
@@ -309,7 +309,8 @@ def _data(
         stage=_integers(stages),
         covers=_covers(form, kept, parent), parent=parent, lower=lower, upper=np.where(parent < 0, np.maximum(ROOM * data.holding_upper[kept], lower), np.inf),
         whole=_integers(stages) == 0, power_w=data.holding_power_w[kept],
-        option_site=_integers([site_of[o.site.region] for o in options]), by_use=by_use, supply_limit=supplies, supply_member=member,
+        option_site=_integers([site_of[o.site.region] for o in options]), by_use=by_use,
+        size=np.array([0.0 if o.offer.how == API else o.system.chips for o in options]), supply_limit=supplies, supply_member=member,
         window=data.slot_window[few.first], seconds=few.summed(data.slot_hours_s),
         room_w=data.power_limit()[0][:, data.slot_window[few.first]],
         demand=few.demand[classes],

@@ -19,7 +19,7 @@ from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.plan import Plan
-from planner.plan.rows.adapt import Adaptation, Signed, StatisticalGap, Values
+from planner.plan.rows.adapt import Adaptation, Need, Signed, StatisticalGap, Values
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import seconds_from
 from planner.scenarios.redispatch import left_out
@@ -34,6 +34,7 @@ from solvers.stochastic.tree import TreeSolution
 
 Document = dict[str, Any]
 COUNT_TOL = 0.5
+NEED_LEVELS = (0.1, 0.5, 0.9)  # shares of scenarios that need at most so many chips
 PREEMPTION = "preemption"  # jobs run on divisible systems at no cost of pauses, which the page of the block says
 
 
@@ -171,7 +172,7 @@ def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
             "p10": float(np.quantile(fresh.cost, 0.1)) + other, "p90": float(np.quantile(fresh.cost, 0.9)) + other,
         },
         "fixed": {"cost": float(weight @ money(fixed, found.fixed_factor)) + other, "kept": float(weight @ fixed.kept)} if fixed is not None else None,
-        "values": _values(found, fixed), "gap": _gap(found, other), "other_cost": other, "plain_cost": plan.totals["cost"],
+        "needs": _needs(found), "values": _values(found, fixed), "gap": _gap(found, other), "other_cost": other, "plain_cost": plan.totals["cost"],
     }  # fmt: skip
 
 
@@ -232,3 +233,16 @@ def _signed(found: Adapted) -> list[Signed]:
             row: Signed = {**row_of(model.options[model.data.option[u]]), "count": round(count), "from_s": begins}
             rows.append((-count * float(model.unit_cost()[u]), row))
     return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+
+
+def _needs(found: Adapted) -> list[Need]:
+    """Write what fresh scenarios need in each window of the calendar, against what is signed."""
+    data, edges = found.model.data, found.model.problem.calendar.edges_s
+    signed = np.where(data.stage == 0, found.first.held[:, 0] * data.size[data.option], 0.0)
+    sign = np.where(data.parent < 0, 1.0, -1.0)[:, None]
+    committed = signed @ np.where(data.covers, sign, 0.0)
+    low, typical, high = np.quantile(found.fresh.needed, NEED_LEVELS, axis=0)
+    return [
+        {"from_s": float(edges[v]), "low": float(low[v]), "typical": float(typical[v]), "high": float(high[v]), "signed": float(committed[v])}
+        for v in range(len(committed))
+    ]  # fmt: skip

@@ -53,6 +53,7 @@ class Fresh:
     kept: Bools
     held: Floats  # [S, U]
     used: Floats  # [S, K] most systems at work
+    needed: Floats  # [S, V] chips that carry all work
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,8 @@ def valued(
     priced, lack = np.array([each.cost for each in found]), np.array([each.lack for each in found])
     kept = np.array([each.kept for each in found], dtype=bool)
     held, used = np.array([each.held for each in found]), np.array([each.used for each in found])
-    return Fresh(priced - lack * (1.0 - 1.0 / factor), priced, kept, held, used)
+    needed = np.array([each.needed for each in found])
+    return Fresh(priced - lack * (1.0 - 1.0 / factor), priced, kept, held, used, needed)
 
 
 def _nearest(tree: Tree, leaves: Leaves) -> Ints:

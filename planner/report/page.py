@@ -109,6 +109,7 @@ def _blocks(plan: Plan, language: str) -> list[Block]:
     found = (
         _understood(plan, language),
         _waiting(plan),
+        *adapt.blocks(plan),
         _architectures(plan),
         _pools(plan),
         _obtained(plan),

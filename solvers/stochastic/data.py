@@ -32,6 +32,9 @@ class FleetData:
     # fleet options
     option_site: Ints  # [K]
     by_use: Bools  # [K] paid for by use, so that nothing has to be held
+    size: Floats = field(
+        default_factory=lambda: no_floats(0)
+    )  # [K] of one system, such as its chips; 0: not counted in what is needed
     supply_limit: Floats = field(default_factory=lambda: no_floats(0))
     supply_member: Ints = field(default_factory=lambda: no_ints(0, 2))  # rows (supply, option)
 

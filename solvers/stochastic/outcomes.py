@@ -22,7 +22,7 @@ from solvers.stochastic.tree import VALUE, TreeProgram, alone, build, read
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a first stage comes to in one scenario: units of each holding [U], the most systems of each option at work [K], cost (of which `lack` for
-    work left undone), and whether all is served and done.
+    work left undone), and whether all is served and done. `needed` [V]: see `needed_by_window`; empty where options have no size.
     """
 
     held: Floats
@@ -30,6 +30,7 @@ class Outcome:
     cost: float
     kept: bool
     lack: float
+    needed: Floats
 
 
 def outcomes(data: FleetData, leaves: Leaves, given: Floats, options: Options) -> Iterator[Outcome]:
@@ -46,7 +47,9 @@ def outcomes(data: FleetData, leaves: Leaves, given: Floats, options: Options) -
             raise SolverError(f"the program of a scenario ended as {found.status}")
         basis = program.basis
         held, money, kept, lack = read(divisible, one, built, found.x)
-        yield Outcome(held[:, 0], _used(data, built, found.x), float(money[0]), bool(kept[0]), float(lack[0]))
+        used = _used(data, built, found.x)
+        needed = needed_by_window(data, one, built, found.x) if len(data.size) else np.zeros(0)
+        yield Outcome(held[:, 0], used, float(money[0]), bool(kept[0]), float(lack[0]), needed)
 
 
 def _used(data: FleetData, built: TreeProgram, x: Floats) -> Floats:
@@ -57,3 +60,37 @@ def _used(data: FleetData, built: TreeProgram, x: Floats) -> Floats:
     np.add.at(used, data.job_option, x[width])
     most: Floats = used.max(axis=1, initial=0.0)
     return most
+
+
+def needed_by_window(data: FleetData, leaf: Leaves, built: TreeProgram, x: Floats) -> Floats:
+    """Return the size of the systems that carry all demand in the hardest slot of each window, and all jobs on average, [V].
+
+    need_v = max_{t in v} sum_w size_{w,t} asked_{w,t} / carried_{w,t} + sum_j size_{j,v} / done_j: systems of options with a size carry as much as
+    those at work do on average, so that work which they leave undone, or tokens carry, counts as if such systems did it.
+    """
+    x, (work, width), size = np.append(x, 0.0), built.working[0], data.size
+    at_work = x[work]
+    own = at_work * size[data.way_option][:, None]
+    carried = at_work * leaf.efficiency[0][:, None] * (size[data.way_option] > 0)[:, None]
+    pool_workload = np.zeros(data.pools, dtype=np.int64)
+    pool_workload[data.arc_pool] = data.class_workload[data.arc_class]
+    workload = pool_workload[data.way_pool]
+    shape = len(data.lack_cost), data.slots
+    sizes, able, asked = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    np.add.at(sizes, workload, own)
+    np.add.at(able, workload, carried)
+    np.add.at(asked, data.class_workload, data.demand * leaf.growth[0])
+    serving = np.divide(sizes * asked, able, out=np.zeros(shape), where=able > 0).sum(axis=0)
+    running = x[width] * size[data.job_option][:, None]
+    pace = leaf.rate[0][:, None] / data.job_work[data.job_of][:, None] * data.seconds * x[width]
+    done = np.zeros(len(data.job_work))
+    np.add.at(done, data.job_of, pace.sum(axis=1))
+    share = np.divide(1.0, done, out=np.zeros(len(done)), where=done > 0)
+    jobs = (running * share[data.job_of][:, None]).sum(axis=0)
+    found = np.zeros(data.covers.shape[1])
+    for v in range(len(found)):
+        mine = data.window == v
+        if mine.any():
+            seconds = data.seconds[mine]
+            found[v] = serving[mine].max() + jobs[mine] @ seconds / seconds.sum()
+    return found

@@ -50,6 +50,18 @@ class Trigger(Way):
     agrees: Number
 
 
+class Need(TypedDict):
+    """State the chips that the work of a window of the calendar takes, from the start, at most in one of ten, five of ten (`typical`) and nine of ten
+    fresh scenarios, and the chips of the systems signed then. A scenario counts its hardest hour of serving and the mean of its jobs; work that is
+    left undone or that an API does counts as if systems did it."""
+
+    from_s: Number
+    low: Number
+    typical: Number
+    high: Number
+    signed: Number
+
+
 class DecisionDate(TypedDict):
     """State a date of decision, from the start, and the knowledge then."""
 
@@ -109,6 +121,7 @@ class Adaptation(TypedDict):
     sign: list[Signed]
     open: list[Open]
     triggers: list[Trigger]
+    needs: NotRequired[list[Need]]
     leaves: Whole
     slots: Whole
     tree_cost: Number

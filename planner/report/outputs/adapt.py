@@ -7,13 +7,15 @@ from datetime import date, timedelta
 from catalog.units import DAY_S
 from planner.messages import commas, say
 from planner.plan import Plan
-from planner.plan.rows.adapt import Adaptation, Open, Trigger
-from planner.report.heads import Row
+from planner.plan.rows.adapt import Adaptation, Need, Open, Trigger
+from planner.report.heads import Row, left, right
+from planner.report.paper import Block, further
 from planner.report.phases import window_dates
 from planner.report.words import amount, between, how_words, share_words
 
 QUESTION, COST = say("adapt.question"), say("adapt.question_of_cost")
 NAMED = 3  # systems that the sentence names
+DRAWN = 32  # columns of a range that is drawn in text
 
 
 def story(plan: Plan) -> list[tuple[str, list[str]]]:
@@ -72,9 +74,57 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     return [
         (say("heading.sign_today"), signed),
         (say("heading.keep_open"), [_open(start, row) for row in found["open"]]),
+        (say("heading.needs"), [_need(start, row, most_chips(found)) for row in found.get("needs", ())]),
         (say("heading.triggers"), [_trigger(start, row) for row in found["triggers"]]),
         (say("heading.adapting"), _worth(found)),
     ]
+
+
+def blocks(plan: Plan) -> list[Block]:
+    """List the blocks of the page: what is needed by date against what is signed, and rules of later orders."""
+    found: Adaptation | None = plan.document.get("adaptation")
+    if found is None:
+        return []
+    start = window_dates(plan)[0]
+    needs = [tuple(_need(start, row, most_chips(found)).values()) for row in found.get("needs", ())]
+    rules = [_trigger(start, row) for row in found["triggers"]]
+    columns = (*(right(name) for name in ("need_low", "need_typical", "need_high", "signed")), left("need_drawn"))
+    entries = [
+        (rule["by"], rule["fires_in"], say("list.colon", question=rule["if"], clauses=rule["then"])) for rule in rules
+    ]
+    shown = [
+        Block(say("heading.needs"), columns, needs, further(len(needs)), least=2),
+        Block(say("heading.triggers"), (right("fires_in"), left("")), entries, further(len(entries)), least=2),
+    ]  # fmt: skip
+    return [block for block in shown if block.entries]
+
+
+def most_chips(found: Adaptation) -> float:
+    """Return the most chips that a row of needs states."""
+    return max((max(row["high"], row["signed"]) for row in found.get("needs", ())), default=0.0)
+
+
+def _need(start: date, row: Need, most: float) -> Row:
+    """Write what a window needs, with the range from low to high drawn as a line, typical as a circle and signed as a bar."""
+    return {
+        "from": _day(start, row["from_s"]), "need_low": f"{row['low']:,.0f}", "need_typical": f"{row['typical']:,.0f}",
+        "need_high": f"{row['high']:,.0f}", "signed": f"{row['signed']:,.0f}", "need_drawn": drawn(row, most),
+    }  # fmt: skip
+
+
+def drawn(row: Need, most: float) -> str:
+    """Draw the range from low to high in text, with the typical need in it and what is signed.
+
+    >>> drawn({"from_s": 0, "low": 2, "typical": 5, "high": 8, "signed": 6}, 31)
+    '··───o│──'
+    """
+    at = {
+        name: round(row[name] / most * (DRAWN - 1)) if most > 0 else 0 for name in ("low", "typical", "high", "signed")
+    }
+    cells = ["─" if at["low"] <= i <= at["high"] else "·" for i in range(max(at.values()) + 1)]
+    cells[at["typical"]] = "o"
+    cells[at["signed"]] = "│" if at["signed"] != at["typical"] else "ø"
+    return "".join(cells)
 
 
 def _day(start: date, seconds: float) -> str:

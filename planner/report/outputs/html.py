@@ -184,13 +184,15 @@ def _answer(question: str, clauses: Sequence[str], language: str) -> str:
 
 def chart_pictures(plan: Plan, language: str = DEFAULT) -> Iterator[tuple[str, str]]:
     """Yield (description, SVG) of each chart of a plan."""
-    from planner.report.charts import costs, fleet, flows, hours
+    from planner.report.charts import costs, fleet, flows, hours, needs
     from planner.report.locale import Words
 
     if not plan.has_answer or not plan.document["fleet"]:
         return
     t = Words(language)
     charts: list[Any] = [fleet.fleet_chart(plan, t), costs.cost_chart(plan, t)]
+    if (needed := needs.fan_chart(plan, t)) is not None:
+        charts.append(needed)
     if (served := flows.flow_chart(plan, t)) is not None:
         charts.append(served)
     phase = hours.first_loaded_phase(plan)

@@ -27,6 +27,7 @@ def check_adaptation(plan: CheckedPlan) -> None:
     plan.equal("adaptation.risk", found["risk"], asked.risk)
     plan.equal("adaptation.plain_cost", found["plain_cost"], plan.document["totals"]["cost"], SUM_TOL)
     _check_rows(plan, found)
+    _check_needs(plan, found)
     _check_costs(plan, found)
     for path, share in _shares(found):
         if not 0.0 <= share <= 1.0 + WHOLE_TOL:
@@ -61,6 +62,19 @@ def _check_rows(plan: CheckedPlan, found: Adaptation) -> None:
     for path, count in counts.items():
         if path in offers and count > offers[path].supply:
             plan.say("adaptation.sign", "verify.not_above", given=repr(count), most=repr(offers[path].supply))
+
+
+def _check_needs(plan: CheckedPlan, found: Adaptation) -> None:
+    """Check the order of needs in scenarios, and chips signed against the systems to sign that are there by each date."""
+    chips = {name: system.chips for name, system in plan.problem.systems.items()}
+    for i, row in enumerate(found.get("needs", ())):
+        if not 0.0 <= row["low"] <= row["typical"] <= row["high"]:
+            plan.say(f"adaptation.needs[{i}]", "verify.not_above", given=repr(row["low"]), most=repr(row["high"]))
+        there = sum(
+            each["count"] * chips[each["system"]] for each in found["sign"] if each["from_s"] <= row["from_s"] + 1.0
+        )
+        if row["signed"] > there * (1 + SUM_TOL):
+            plan.say(f"adaptation.needs[{i}].signed", "verify.not_above", given=repr(row["signed"]), most=repr(there))
 
 
 def _check_costs(plan: CheckedPlan, found: Adaptation) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 import planner
@@ -27,6 +29,13 @@ def test_a_plan_to_adapt_keeps_its_promise_and_adds_up(tiny):
     assert found["fresh"]["kept"] >= 0.77
     assert found["fresh"]["p10"] <= found["fresh"]["cost"] <= found["fresh"]["p90"] * 2
     assert found["plain_cost"] == plan.value
+    signed = sum(row["count"] for row in found["sign"]) * 8
+    for row in found["needs"]:
+        assert 0 < row["low"] < row["typical"] < row["high"]
+        assert row["signed"] == pytest.approx(signed)
+    wrong = copy.deepcopy(plan.document)
+    wrong["adaptation"]["needs"][0]["signed"] = signed + 8.0
+    assert [issue.path for issue in verify_plan(Plan(wrong))] == ["adaptation.needs[0].signed"]
     if found["fixed"] is not None:
         assert found["fixed"]["kept"] >= 0.8
         assert found["values"]["adapting"] == pytest.approx(found["fixed"]["cost"] - found["tree_cost"])

@@ -1,0 +1,77 @@
+"""The fan of needs on the page, in tables and as a chart, from a section written by hand."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from planner.dashboard import sources
+from planner.plan import Plan
+from planner.report.outputs import adapt
+from planner.report.outputs.sections import sections_of
+from planner.report.page import one_page
+
+DAY_S = 86400.0
+WAY = {
+    "site": "here",
+    "system": "DGX H100",
+    "how": "on_demand",
+    "offer": "offers[1]",
+    "topology": "scale-up",
+    "network_size": None,
+}
+
+
+@pytest.fixture
+def adapted() -> Plan:
+    """A stored plan with a section `adaptation`."""
+    document = copy.deepcopy(sources.stored_plan().document)
+    document["adaptation"] = {
+        "promise": 0.8, "risk": "expected", "dates": [], "sign": [{**WAY, "how": "buy", "count": 11, "from_s": 0.0}], "open": [],
+        "needs": [
+            {"from_s": 0.0, "low": 40.0, "typical": 61.0, "high": 93.0, "signed": 88.0},
+            {"from_s": 42 * DAY_S, "low": 50.0, "typical": 72.0, "high": 1240.0, "signed": 88.0},
+        ],
+        "triggers": [{**WAY, "decided_s": 42 * DAY_S, "workload": "chat", "above": 1.18, "count": 3.0, "share": 0.25, "agrees": 0.97}],
+        "leaves": 15, "slots": 10, "tree_cost": 1.0, "tree_kept": 0.8, "unserved_factor": 3.0,
+        "fresh": {"scenarios": 1000, "seed": 1, "kept": 0.88, "cost": 3e6, "cost_error": 1.0, "p10": 2e6, "p90": 4e6}, "fixed": None,
+        "values": dict.fromkeys(("adapting", "stochastic", "perfect", "performance", "demand")), "gap": None, "other_cost": 0.0, "plain_cost": 2e6,
+    }  # fmt: skip
+    return Plan(document)
+
+
+def test_the_page_shows_needs_and_rules(adapted):
+    page = one_page(adapted)
+    assert "Chips needed, and signed" in page and "1,240" in page
+    assert "chat needs 1.18 times the predicted systems or more: 3 DGX H100" in page
+    assert "所需芯片与已签芯片" in one_page(adapted, language="zh")
+    assert adapt.blocks(sources.stored_plan()) == []
+
+
+def test_every_output_has_the_table_of_needs(adapted):
+    table = next(each for each in sections_of(adapted) if each.heading == "Chips needed, and signed")
+    assert [row["signed"] for row in table.rows] == ["88", "88"]
+    assert [row["typical"] for row in table.rows] == ["61", "72"]
+    assert "one of ten" in table.remark
+    assert next(each for each in sections_of(adapted, "zh") if each.heading == "所需芯片与已签芯片").rows
+
+
+def test_a_drawn_range_is_in_proportion():
+    """31 chips fill 32 columns: one column is one chip."""
+    assert adapt.drawn({"from_s": 0, "low": 3, "typical": 5, "high": 31, "signed": 5}, 31) == "···──ø" + "─" * 26
+    assert adapt.drawn({"from_s": 0, "low": 0, "typical": 0, "high": 0, "signed": 0}, 0) == "ø"
+
+
+def test_the_fan_chart_ends_with_the_horizon(adapted):
+    pytest.importorskip("altair")
+    from planner.report.charts.needs import fan_chart, need_rows
+    from planner.report.locale import Words
+    from planner.report.phases import window_dates
+
+    rows = need_rows(adapted)
+    assert [row["high"] for row in rows] == [93.0, 1240.0, 1240.0]
+    assert rows[-1]["date"] == window_dates(adapted)[-1].isoformat()
+    chart = fan_chart(adapted, Words("zh"))
+    assert chart is not None and "1,240" in chart.to_dict()["description"]
+    assert fan_chart(sources.stored_plan(), Words()) is None
