@@ -236,7 +236,7 @@ def _signed(found: Adapted) -> list[Signed]:
 
 
 def _needs(found: Adapted) -> list[Need]:
-    """Write what fresh scenarios need in each window of the calendar, against what is signed."""
+    """Write the chips that fresh scenarios need in each window of the calendar, against the chips signed."""
     data, edges = found.model.data, found.model.problem.calendar.edges_s
     signed = np.where(data.stage == 0, found.first.held[:, 0] * data.size[data.option], 0.0)
     sign = np.where(data.parent < 0, 1.0, -1.0)[:, None]

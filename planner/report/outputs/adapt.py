@@ -81,7 +81,7 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
 
 
 def blocks(plan: Plan) -> list[Block]:
-    """List the blocks of the page: what is needed by date against what is signed, and rules of later orders."""
+    """List the blocks of the page: chips needed by date against chips signed, and rules of later orders."""
     found: Adaptation | None = plan.document.get("adaptation")
     if found is None:
         return []
@@ -105,7 +105,7 @@ def most_chips(found: Adaptation) -> float:
 
 
 def _need(start: date, row: Need, most: float) -> Row:
-    """Write what a window needs, with the range from low to high drawn as a line, typical as a circle and signed as a bar."""
+    """Write the needs of a window, with the range from low to high drawn as a line, typical as a circle and signed as a bar."""
     return {
         "from": _day(start, row["from_s"]), "need_low": f"{row['low']:,.0f}", "need_typical": f"{row['typical']:,.0f}",
         "need_high": f"{row['high']:,.0f}", "signed": f"{row['signed']:,.0f}", "need_drawn": drawn(row, most),
@@ -113,7 +113,7 @@ def _need(start: date, row: Need, most: float) -> Row:
 
 
 def drawn(row: Need, most: float) -> str:
-    """Draw the range from low to high in text, with the typical need in it and what is signed.
+    """Draw the range from low to high in text, with the typical need and the chips signed in it.
 
     >>> drawn({"from_s": 0, "low": 2, "typical": 5, "high": 8, "signed": 6}, 31)
     '··───o│──'
