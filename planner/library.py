@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from planner.studies.compare import Comparison
     from planner.studies.measure import Measure
     from planner.studies.replan.answer import Replanned
+    from planner.studies.variants.answer import Variants
     from planner.ways_in.benchmarks import Benchmark
     from planner.ways_in.draft import Sources
     from planner.ways_in.history.forecast import Forecasts
@@ -65,11 +66,28 @@ class Given:
 OPTIONS = tuple(each.name for each in fields(Given) if each.name not in ("region", "cells"))
 
 
-def estimate(case: Source, *, overlays: Sequence[Path] = ()) -> Estimate:
-    """Evaluate one case: times, rates, memory; `answer` is None where nothing fits, with the `reason`. Raises SpecError, OSError."""
+@overload
+def estimate(case: Source, *, overlays: Sequence[Path] = ()) -> Estimate: ...
+@overload
+def estimate(
+    case: Source, *, overlays: Sequence[Path] = (), without: Sequence[str] = (), sweep: Sequence[str] = ()
+) -> Estimate | Variants: ...
+def estimate(
+    case: Source, *, overlays: Sequence[Path] = (), without: Sequence[str] = (), sweep: Sequence[str] = ()
+) -> Estimate | Variants:
+    """Evaluate one case: times, rates, memory; `answer` is None where nothing fits, with the `reason`.
+
+    `without`: features such as "pools" to take out, each alone and all together; `sweep`: texts `PATH=VALUES`, of which all combinations are
+    answered. Either returns the variants side by side. Raises SpecError, also for both; OSError.
+    """
     from planner.estimate.answer import estimate
 
-    return estimate(_document(case, overlays), overlays)
+    document = _document(case, overlays)
+    if not without and not sweep:
+        return estimate(document, overlays)
+    from planner.studies.variants.answer import answer_variants, variants_of
+
+    return answer_variants(variants_of(document, without or None, sweep), overlays)
 
 
 def layouts(case: Source, *, overlays: Sequence[Path] = (), best: int = 10) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def add_layouts(commands: Commands, shared: argparse.ArgumentParser) -> None:
         help=helped("help.layouts"),
     )
     layouts.add_argument("case", metavar="CASE", help=helped("help.layouts_case"))
+    _sweep_option(layouts)
     layouts.add_argument("--best", type=int, default=10, metavar="N", help=helped("help.layouts_best"))
     add_limit_options(layouts)
     layouts.set_defaults(run=_layouts)
@@ -35,14 +36,39 @@ def add_estimate(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Add the command `estimate`."""
     estimate = commands.add_parser("estimate", parents=[shared], help=helped("help.estimate"))
     estimate.add_argument("case", metavar="CASE", help=helped("help.estimate_case"))
+    estimate.add_argument("--without", metavar="FEATURES", help=helped("help.estimate_without"))
+    _sweep_option(estimate)
     add_limit_options(estimate)
     estimate.set_defaults(run=_estimate)
+
+
+def _sweep_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--sweep", metavar="PATH=VALUES", action="append", default=[], help=helped("help.estimate_sweep")
+    )
+
+
+def _variants(arguments: argparse.Namespace) -> int:
+    """Answer variants of a case: without features, or with other values."""
+    from planner.studies.variants.answer import answer_variants, variants_of
+
+    document, text = case_document(arguments, arguments.case), getattr(arguments, "without", None)
+    names = None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    variants = variants_of(document, names, arguments.sweep)
+    found = answer_variants(variants, overlay_folders(arguments), search_limits(arguments))
+    json = arguments.format == "json"
+    write_out(arguments, as_json(found.document) if json else rows_as(arguments.format, found.table))
+    if all("reason" in row for row in found.rows):
+        return INFEASIBLE
+    return said_if_left_out(found.left)
 
 
 def _layouts(arguments: argparse.Namespace) -> int:
     from planner.candidates.layouts import layout_table
     from planner.estimate.case import best_layouts, nothing_fits, resolve_case
 
+    if arguments.sweep:
+        return _variants(arguments)
     document, overlays = case_document(arguments, arguments.case), overlay_folders(arguments)
     if isinstance(document.get("workload"), dict) and document["workload"].get("kind") == "reinforcement":
         return _splits(arguments, resolve_case(document, overlays))
@@ -80,6 +106,8 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from planner.estimate.answer import estimate, sections
     from planner.report.notes import HEADING
 
+    if arguments.without is not None or arguments.sweep:
+        return _variants(arguments)
     found = estimate(case_document(arguments, arguments.case), overlay_folders(arguments), search_limits(arguments))
     if found.answer is None:
         print(terminal(found.reason), file=sys.stderr)

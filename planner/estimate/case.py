@@ -86,7 +86,8 @@ class CaseFacts:
         """Return what the network between systems gives a chip."""
         if self.plant is not None:
             return scaleout_of(self.plant)
-        return ScaleOut(0.0 if self.case.topology == "scale-up" else self.system.nic_bytes_per_s)
+        rate = self.case.network_share * self.system.nic_bytes_per_s
+        return ScaleOut(0.0 if self.case.topology == "scale-up" else rate)
 
     @property
     def serving(self) -> ServingFacts:
@@ -295,7 +296,7 @@ def _plant(case: Case, system: SystemFacts, catalog: Catalog, ledger: Ledger) ->
         raise SpecError([Issue("topology", needed.text())])
     if not system.nic_bytes_per_s:
         raise SpecError([Issue("topology", Message.of("estimate.no_network_ports", system=system.name).text())])
-    parts = network_ports(catalog.get("fabrics", case.fabric), ledger)
+    parts = replace(network_ports(catalog.get("fabrics", case.fabric), ledger), used_share=case.network_share)
     plant = plant_of(case.topology, systems, system, parts)
     if plant is None or not bool(whole_network(plant, systems, parts).holds):
         most = largest_of(case.topology, system, parts)

@@ -49,6 +49,12 @@ class CaseServing(Serving):
     origins: list[Origin] = []
 
 
+class CaseTraining(Training):
+    """A training job as in a spec; the name may be omitted."""
+
+    name: Name = "workload"
+
+
 class CaseReinforcement(Reinforcement):
     """A job of reinforcement learning as in a spec; the number and rate of iterations may be omitted."""
 
@@ -108,13 +114,15 @@ class CasePools(Block):
 class Case(Block):
     """One workload on one system. `layout` fixes the parallel sizes; without it all legal ones are tried."""
 
-    workload: Annotated[CaseServing | Training | CaseReinforcement, Field(discriminator="kind")]
+    workload: Annotated[CaseServing | CaseTraining | CaseReinforcement, Field(discriminator="kind")]
     system: Name
     chips: Annotated[int, Field(ge=1, le=4_194_304)]
     topology: AnyFabric = "rail-optimised"
     """Topology of the network between the systems; "provider" for a rented one at the full rate of the NICs."""
     fabric: Name = "InfiniBand NDR"
     """A fabric of the catalog, for the ports of its switches."""
+    network_share: Annotated[Real, Field(gt=0, le=1)] = 1.0
+    """Share of the link rate of the network between the systems that messages reach, as `network_share` of a site."""
     power_cap: Annotated[Real, Field(ge=0.3, lt=1)] | None = None
     """Share of nameplate that the systems may draw, at the lower speed of measured curves, as `power_caps` of a site; none if omitted."""
     layout: Sizes | None = None

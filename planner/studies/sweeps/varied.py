@@ -41,8 +41,8 @@ class Varied:
         return _written(low + share * (high - low), self.unit)
 
 
-def read_varied(texts: Sequence[str], document: Mapping[str, Any]) -> list[Varied]:
-    """Read each `PATH=VALUES`. Raises SpecError with every text that is not understood and every path that leads nowhere."""
+def read_varied(texts: Sequence[str], document: Mapping[str, Any], option: str = "--vary") -> list[Varied]:
+    """Read each `PATH=VALUES` of an option. Raises SpecError with every text that is not understood and every path that leads nowhere."""
     found: list[Varied] = []
     problems: list[Issue] = []
     for text in texts:
@@ -57,11 +57,11 @@ def read_varied(texts: Sequence[str], document: Mapping[str, Any]) -> list[Varie
             words = Message.of("spec.no_such_path", key=str(path_parts(path.strip())[-1])).text()
             problems.append(Issue(path.strip(), words))
         except ValueError as error:
-            problems.append(Issue(path.strip() or "--vary", str(error)))
+            problems.append(Issue(path.strip() or option, str(error)))
     twice = {one.path for one in found if [other.path for other in found].count(one.path) > 1}
     problems += [Issue(path, Message.of("sweep.path_twice").text()) for path in sorted(twice)]
     if problems or not found:
-        raise SpecError(problems or [Issue("--vary", Message.of("sweep.expected", given="").text())])
+        raise SpecError(problems or [Issue(option, Message.of("sweep.expected", given="").text())])
     return found
 
 
@@ -138,12 +138,12 @@ def _written(value: float, unit: str) -> Any:
 # -- combinations ------------------------------------------------------------------------------------------------------
 
 
-def grid(varied: Sequence[Varied]) -> list[Point]:
+def grid(varied: Sequence[Varied], option: str = "--vary") -> list[Point]:
     """Combine all values, the last path fastest. Raises SpecError above the most combinations."""
     count = 1
     for one in varied:
         count *= len(one.values)
-    _check(count)
+    _check(count, option)
     paths = [one.path for one in varied]
     return [dict(zip(paths, chosen, strict=True)) for chosen in itertools.product(*(one.values for one in varied))]
 
@@ -173,6 +173,6 @@ def latin_hypercube(varied: Sequence[Varied], count: int, seed: int) -> list[Poi
     return [{one.path: one.between(float(share)) for one, share in zip(varied, row, strict=True)} for row in shares]
 
 
-def _check(count: int) -> None:
+def _check(count: int, option: str = "--vary") -> None:
     if count > MOST_POINTS:
-        raise SpecError([Issue("--vary", Message.of("sweep.too_many", count=count, most=MOST_POINTS).text())])
+        raise SpecError([Issue(option, Message.of("sweep.too_many", count=count, most=MOST_POINTS).text())])
