@@ -15,6 +15,7 @@ from planner.cli.helps import helped
 from planner.cli.options import (
     add_solver_options,
     amount_of,
+    load_catalog,
     overlay_folders,
     progress_printer,
     spec_document,
@@ -97,6 +98,7 @@ def _roi_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cost", metavar="AMOUNT", help=helped("help.roi_cost"))
     parser.add_argument("--chips", type=float, metavar="N", help=helped("help.roi_chips"))
     parser.add_argument("--mfu", type=float, metavar="SHARE", help=helped("help.roi_mfu"))
+    parser.add_argument("--market", metavar="SYSTEM", help=helped("help.roi_market"))
     parser.add_argument(
         "--gain",
         metavar="GAIN",
@@ -266,18 +268,22 @@ def _urgent(arguments: argparse.Namespace) -> int:
 def _roi(arguments: argparse.Namespace) -> int:
     from planner.errors import Issue, SpecError
     from planner.plan import load_plan
-    from planner.studies.roi import planned_fleet, returns, stated_fleet
+    from planner.studies.roi import market_rents, planned_fleet, returns, stated_fleet
 
     if (arguments.plan is None) == (arguments.cost is None):
         raise SpecError([Issue("--cost", Message.of("option.plan_or_cost").text())])
     if arguments.plan is not None and not arguments.chips is arguments.mfu is None:
         raise SpecError([Issue("--chips", Message.of("option.chips_and_mfu").text())])
+    if arguments.plan is not None and arguments.market:
+        raise SpecError([Issue("--market", Message.of("option.market_of_cost").text())])
     fleet = (
         stated_fleet(arguments.cost, arguments.chips, arguments.mfu)
         if arguments.plan is None
         else planned_fleet(load_plan(arguments.plan))
     )
-    print_study(arguments, returns(fleet, arguments.gain, team=arguments.team, baseline=arguments.baseline))
+    rents = market_rents(fleet, arguments.market, load_catalog(arguments)) if arguments.market else ()
+    found = returns(fleet, arguments.gain, team=arguments.team, baseline=arguments.baseline, rents=rents)
+    print_study(arguments, found)
     return OK
 
 

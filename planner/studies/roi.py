@@ -12,10 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from catalog.errors import UnknownName
+from catalog.exchange import per_usd
+from catalog.lookup import Catalog
 from catalog.units import MONTH_S, UnitError
 from models.economics import capital_recovery_factor
-from planner.errors import Issue, SpecError, words_of
-from planner.messages import Message
+from planner.errors import Issue, SpecError, unknown_record, words_of
+from planner.facts.prices import market
+from planner.messages import Message, named
 from planner.money.components import COMPONENTS
 from planner.plan import Plan
 from planner.spec.model import parse_spec
@@ -26,6 +30,7 @@ FIXED_COSTS = tuple(key for key, component in COMPONENTS.items() if component.fi
 GAINS = ("1 point", "2 points", "5 points", "10 points")
 RELATIVE = ("1%", "2%", "5%", "10%")
 EXAMPLE = "1B CNY/month"
+RENTS = ("on_demand", "reserved")  # ways to rent that a market is looked up for
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +45,35 @@ class Fleet:
 
 
 @dataclass(frozen=True, slots=True)
+class MarketRent:
+    """Known rents of one chip of a system by a way to rent it [currency/month]; `worth`: those of the fleet over what it costs, least and most."""
+
+    system: str
+    how: str
+    least: float
+    most: float
+    worth: tuple[float, float]
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Write it as JSON."""
+        return {
+            "system": self.system, "how": self.how, "least_per_chip": self.least, "most_per_chip": self.most,
+            "fleet_least": self.worth[0], "fleet_most": self.worth[1],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Returns:
-    """`rows`: one per gain, amounts per month; `break_even`: relative gains that pay for the team, by added work and by a smaller fleet."""
+    """`rows`: one per gain, amounts per month; `break_even`: relative gains that pay for the team, by added work and by a smaller fleet; `market`:
+    what the same chips rent for elsewhere."""
 
     fleet: Fleet
     team: float | None
     baseline: float | None
     rows: list[dict[str, Any]]
     break_even: tuple[float, float] | None
+    market: tuple[MarketRent, ...] = ()
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -56,12 +82,14 @@ class Returns:
         even = (
             None if self.break_even is None else {"added_work": self.break_even[0], "smaller_fleet": self.break_even[1]}
         )
-        return {"fleet": fleet, "team": self.team, "baseline": self.baseline, "break_even": even, "gains": self.rows}
+        found = {"fleet": fleet, "team": self.team, "baseline": self.baseline, "break_even": even, "gains": self.rows}
+        return found | ({"market": [rent.row for rent in self.market]} if self.market else {})
 
     @property
     def words(self) -> list[str]:
-        """Summarise the fleet, the largest gain, the team and the public cloud."""
+        """Summarise the market, the fleet, the largest gain, the team and the public cloud."""
         fleet, currency = self.fleet, self.fleet.currency
+        market = [self._against(rent) for rent in self.market]
         told = {"cost": f"{fleet.cost:,.0f}", "currency": currency, "of": fleet.of}
         told |= {} if fleet.chips is None else {"chips": f"{fleet.chips:,.0f}"}
         told |= {} if fleet.mfu is None else {"mfu": f"{fleet.mfu:.1%}"}
@@ -94,7 +122,23 @@ class Returns:
             whole = Message.of("roi.with_team" if self.team else "roi.the_fleet").text()
             code = "roi.cloud_dearer" if difference >= 0 else "roi.cloud_cheaper"
             said.append(Message.of(code, **cloud, fleet=whole).text())
-        return said
+        return market + said
+
+    def _against(self, rent: MarketRent) -> str:
+        """Hold the cost of the fleet against a range of known rents, and say what the largest gain is worth at them."""
+        fleet, currency, relative = self.fleet, self.fleet.currency, self.rows[-1]["relative"]
+        assert fleet.chips is not None  # where a market is asked for
+        own = fleet.cost / fleet.chips
+        told = {
+            "per_chip": f"{own:,.0f}", "currency": currency, "system": rent.system, "how": named("obtained", rent.how), "least": f"{rent.least:,.0f}",
+            "most": f"{rent.most:,.0f}", "gain": self.rows[-1]["gain"],
+            "low": f"{rent.worth[0] * relative:,.0f}", "high": f"{rent.worth[1] * relative:,.0f}",
+        }  # fmt: skip
+        if own > rent.most:
+            return Message.of("roi.above_market", **told, times=f"{own / rent.most:.3g}").text()
+        if own < rent.least:
+            return Message.of("roi.below_market", **told, times=f"{rent.least / own:.3g}").text()
+        return Message.of("roi.within_market", **told).text()
 
     @property
     def sections(self) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -119,9 +163,34 @@ class Returns:
         return [(Message.of("studies.head_gain").text(), rows)]
 
 
+def market_rents(fleet: Fleet, system: str, catalog: Catalog) -> tuple[MarketRent, ...]:
+    """Find what the chips of a stated fleet rent for as a system of the catalog: on demand, and reserved.
+
+    Raises SpecError for an unknown system, for a fleet without a number of chips, and where the catalog knows no rent.
+    """
+    if fleet.chips is None:
+        raise SpecError([Issue("--market", Message.of("option.market_needs_chips").text())])
+    try:
+        record, rate = catalog.get("systems", system), per_usd(catalog, fleet.currency)
+    except UnknownName as error:
+        raise SpecError([Issue("--market", unknown_record(error))]) from None
+    found, sources = [], set()
+    for how in RENTS:
+        known = market(catalog, record, how)
+        if known is None or rate is None or known.source in sources:
+            continue
+        sources.add(known.source)
+        least, most = (price * rate * MONTH_S for price in (known.least, known.most))
+        found.append(MarketRent(record.name, how, least, most, (least * fleet.chips, most * fleet.chips)))
+    if not found:
+        raise SpecError([Issue("--market", Message.of("option.no_market", system=record.name).text())])
+    return tuple(found)
+
+
 def returns(
-    fleet: Fleet, gains: Sequence[str] = (), *, team: str | None = None, baseline: str | None = None
-) -> Returns:
+    fleet: Fleet, gains: Sequence[str] = (), *, team: str | None = None, baseline: str | None = None,
+    rents: tuple[MarketRent, ...] = (),
+) -> Returns:  # fmt: skip
     """Compute the worth of each gain: texts such as "4 points" of MFU, or "10%" more work. Raises SpecError naming the argument."""
     paid, cloud = (
         None if text is None else monthly(text, name, fleet.currency)
@@ -131,7 +200,7 @@ def returns(
     even = None
     if paid is not None and fleet.cost > paid:
         even = paid / fleet.cost, paid / (fleet.cost - paid)
-    return Returns(fleet, paid, cloud, rows, even)
+    return Returns(fleet, paid, cloud, rows, even, rents)
 
 
 def _row(fleet: Fleet, text: str, team: float | None, baseline: float | None) -> dict[str, Any]:

@@ -9,11 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner
+from catalog.exchange import per_usd
+from catalog.lookup import Catalog
 from planner.cli.main import main
 from planner.errors import SpecError
+from planner.exit_codes import INVALID
+from planner.facts.prices import market
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import edited
-from planner.studies.roi import FIXED_COSTS, Fleet, planned_fleet, returns, stated_fleet
+from planner.studies.roi import FIXED_COSTS, Fleet, market_rents, planned_fleet, returns, stated_fleet
 from tests.conftest import few_of
 
 TEN_THOUSAND = ("1B CNY/month", 10_000.0, None)
@@ -124,3 +128,35 @@ def test_what_cannot_be_asked_is_refused_with_its_place(arguments, place, capsys
 def test_a_plan_without_systems_is_no_fleet(small_plan):
     with pytest.raises(SpecError, match="holds no systems"):
         planned_fleet(type(small_plan)({**small_plan.document, "cost_lines": []}))
+
+
+def test_the_rent_is_held_against_the_market_first():
+    """1 billion CNY a month for 10,000 chips are 100,000 a chip and month: 137 CNY an hour, beyond every rent of an H100."""
+    catalog = Catalog.load()
+    fleet = stated_fleet(*TEN_THOUSAND)
+    rents = market_rents(fleet, "DGX H100", catalog)
+    found = returns(fleet, ["10%"], rents=rents)
+    assert "times the most that DGX H100 is known to rent for" in found.words[0]
+    known = market(catalog, catalog.get("systems", "DGX H100"), "on_demand")
+    hourly_cny = known.most * 3600 * per_usd(catalog, "CNY")
+    assert rents[0].most == pytest.approx(hourly_cny * 24 * 365 / 12, rel=1e-3)
+    assert rents[0].worth == pytest.approx((rents[0].least * 1e4, rents[0].most * 1e4))
+    assert found.document["market"][0]["fleet_most"] == rents[0].worth[1]
+
+
+@pytest.mark.parametrize(
+    ("per_chip", "words"), [(1.0, "below what"), (20_000.0, "lies within"), (1e6, "times the most")]
+)
+def test_a_rent_lies_below_within_or_above_the_market(per_chip, words):
+    fleet = stated_fleet(f"{per_chip * 100} CNY/month", 100.0, None)
+    assert words in returns(fleet, ["1%"], rents=market_rents(fleet, "DGX H100", Catalog.load())).words[0]
+
+
+def test_a_market_needs_chips_and_a_rent(capsys):
+    for more in (
+        ["--market", "DGX H100"],
+        ["--chips", "8", "--market", "DGX H1000"],
+        ["--chips", "8", "--market", "Atlas 800T A2"],
+    ):
+        assert main(["roi", "--cost", "1M CNY/month", *more]) == INVALID
+        assert "--market" in capsys.readouterr().err
