@@ -46,20 +46,20 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True)
 class MarketRent:
-    """Known rents of one chip of a system by a way to rent it [currency/month]; `worth`: those of the fleet over what it costs, least and most."""
+    """Known rents of one chip of a system by a way to rent it [currency/month]; `of_fleet`: rents of the whole fleet [currency/month], least and most."""
 
     system: str
     how: str
     least: float
     most: float
-    worth: tuple[float, float]
+    of_fleet: tuple[float, float]
 
     @property
     def row(self) -> dict[str, Any]:
         """Write it as JSON."""
         return {
             "system": self.system, "how": self.how, "least_per_chip": self.least, "most_per_chip": self.most,
-            "fleet_least": self.worth[0], "fleet_most": self.worth[1],
+            "fleet_least": self.of_fleet[0], "fleet_most": self.of_fleet[1],
         }  # fmt: skip
 
 
@@ -132,7 +132,7 @@ class Returns:
         told = {
             "per_chip": f"{own:,.0f}", "currency": currency, "system": rent.system, "how": named("obtained", rent.how), "least": f"{rent.least:,.0f}",
             "most": f"{rent.most:,.0f}", "gain": self.rows[-1]["gain"],
-            "low": f"{rent.worth[0] * relative:,.0f}", "high": f"{rent.worth[1] * relative:,.0f}",
+            "low": f"{rent.of_fleet[0] * relative:,.0f}", "high": f"{rent.of_fleet[1] * relative:,.0f}",
         }  # fmt: skip
         if own > rent.most:
             return Message.of("roi.above_market", **told, times=f"{own / rent.most:.3g}").text()

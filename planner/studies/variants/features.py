@@ -83,7 +83,7 @@ def _no_key(key: str) -> Callable[[dict[str, Any]], bool]:
     return lambda document: document["workload"].pop(key, None) is not None
 
 
-PERSISTENT_KERNELS = "persistent kernels"  # of the catalog's engines
+PERSISTENT_KERNELS = "persistent kernels"  # a name in the engines of the catalog
 FEATURES: dict[str, Callable[[dict[str, Any]], bool]] = {
     "kv_tiers": _no_tiers,
     "prefix_cache": _no_key("cache"),

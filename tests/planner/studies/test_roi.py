@@ -140,8 +140,8 @@ def test_the_rent_is_held_against_the_market_first():
     known = market(catalog, catalog.get("systems", "DGX H100"), "on_demand")
     hourly_cny = known.most * 3600 * per_usd(catalog, "CNY")
     assert rents[0].most == pytest.approx(hourly_cny * 24 * 365 / 12, rel=1e-3)
-    assert rents[0].worth == pytest.approx((rents[0].least * 1e4, rents[0].most * 1e4))
-    assert found.document["market"][0]["fleet_most"] == rents[0].worth[1]
+    assert rents[0].of_fleet == pytest.approx((rents[0].least * 1e4, rents[0].most * 1e4))
+    assert found.document["market"][0]["fleet_most"] == rents[0].of_fleet[1]
 
 
 @pytest.mark.parametrize(
