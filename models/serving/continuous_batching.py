@@ -30,6 +30,7 @@ from models.serving.sessions import (
     call_scvs,
     common,
     held_beside,
+    loads_of,
     mean_load,
     task_of,
     waiting_fits,
@@ -102,13 +103,15 @@ class ServingPoint:
     task: Task | None = None  # to which the requests belong; None: each is its own
     arrivals: Arrivals | None = None  # what the waits are made of; None: of clients in a closed loop
     encoders: AtServers | None = None  # what the waits for an encoder are made of; None: no pool of them
+    loads: tuple[Result, ...] = ()  # share of the requests that read their cache from each of its tiers
 
     def pick(self, index: tuple[int, ...]) -> ServingPoint:
         """Pick the point at an index of the broadcast shape, without its time shares; plain numbers stay as they are."""
         numbers: dict[str, Any] = {name: picked(getattr(self, name), index) for name in NUMBERS}
         arrivals = None if self.arrivals is None else self.arrivals.pick(index)
         encoders = None if self.encoders is None else self.encoders.pick(index)
-        return ServingPoint(**numbers, shares={}, task=self.task, arrivals=arrivals, encoders=encoders)
+        loads = tuple(picked(share, index) for share in self.loads)
+        return ServingPoint(**numbers, shares={}, task=self.task, arrivals=arrivals, encoders=encoders, loads=loads)
 
     def with_waits_at(self, times: float) -> ServingPoint:
         """Return the point with the waits for an encoder, for prefill and for a slot that it has at a multiple of its rate; all else stays.
@@ -144,7 +147,9 @@ class ServingPoint:
         return {name: sum_of(self.shares[part] for part in parts) for name, parts in BOUNDS.items()}
 
 
-NUMBERS = tuple(f.name for f in fields(ServingPoint) if f.name not in ("shares", "task", "arrivals", "encoders"))
+NUMBERS = tuple(
+    f.name for f in fields(ServingPoint) if f.name not in ("shares", "task", "arrivals", "encoders", "loads")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +221,7 @@ def aggregated(
     Shapes: layouts and batch [request of the replica] broadcast, e.g. layouts [n, 1] x batch [m]; lengths [token];
     `arrival_scv`, the squared coefficient of variation of the gaps between arrivals [1]. With `speculation` a request takes
     (O - 1)/E steps of E tokens (`speculation.tokens_per_step_of`); with `cache` S and its second moment are those over hits and misses, or over the calls of sessions, of
-    whose first call `lengths` are (`sessions.call_cost`). Where prefixes are routed, the rate alone is that of a mean worker, all else that
-    of the fullest (`sessions.mean_load`). Valid for batch > 0, output_tokens > 1, stationary load. Where a layout lacks a network (rate 0) times are infinite or undefined.
+    whose first call `lengths` are (`sessions.call_cost`). Where prefixes are routed, the rate alone is that of a mean worker, all else that of the fullest (`sessions.mean_load`). Valid for batch > 0, output_tokens > 1, stationary load. Where a layout lacks a network (rate 0) times are infinite or undefined.
     Reference: Agrawal et al., Sarathi-Serve, OSDI 2024; Takács, Introduction to the Theory of Queues (1962), chapter 1
     (delay cycles); Takagi, Queueing Analysis 1 (1991), chapter 2 (gated service); models/queueing/queues.py for the waits.
 
@@ -271,6 +275,7 @@ def aggregated(
         prompt_scv=by_prompt,
         task=task_of(cache),
         shares=shares,
+        loads=loads_of(cache, found),
         **steady.tpot(),
         **steady.ttft(arch, constants, computed_share, places),
     )

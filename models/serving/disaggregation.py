@@ -34,6 +34,7 @@ from models.serving.sessions import (
     call_scvs,
     common,
     held_beside,
+    loads_of,
     mean_load,
     task_of,
     waiting_fits,
@@ -105,8 +106,7 @@ def disaggregated(
 
     A request meets s = max(b + 1/n_d, 1), itself included: arrivals find a Poisson number that is divided evenly. Prefill workers take all prompts
     that wait into their next pass, as far as chunk and memory go, on all their attention ranks (`passes.Passes`, between a prompt alone and a full chunk);
-    where full passes serve less than the rate, the decode side outruns them, the wait is infinite and the point
-    meets no limit: the group's rate is the smaller of both sides. TPOT = T(s), without prefill in between;
+    where full passes serve less than the rate, the decode side outruns them, the wait is infinite and the point meets no limit: the group's rate is the smaller of both sides. TPOT = T(s), without prefill in between;
     TTFT = f (constant + pass + transfer) + wait + wait on links + wait for a slot + half a step, with f the measured overhead of two pools: the first
     token is out when its request joins the decode of the worker that holds fewest, so the swings of all workers are shared.
     The KV cache of a prompt moves over min(tp pp of both workers) links, which transfers share (processor sharing): at a load u of all links
@@ -148,6 +148,7 @@ def disaggregated(
         output_scv=lengths.scv_of_output,
         computed_share=1.0 if found is None else found.computed_share,
         shares={name: part / step.total_s for name, part in step.breakdown.items()},
+        loads=loads_of(cache, found),
         **group.tpot(),
         **group.ttft(arch, decode.constants, moving, on_links, places),
     )

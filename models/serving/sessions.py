@@ -230,6 +230,21 @@ def call_cost(
     return _over_calls(chance, (opening, later), loading, (scv, later_scv), (first.prompt, new), calls, prompts.tokens)
 
 
+def loads_of(reuse: Reuse | None, found: CachedPrefill | SessionPrefill | None) -> tuple[Result, ...]:
+    """Return the share of calls that read their cache from each tier [1]: of hits those that are loaded; of sessions the later calls, from the host.
+
+    Shapes: as the prompts. Reference: `prefix_cache.cached_prefill` and `call_cost`.
+
+    >>> loads_of(Session(Task(4.0), 500.0, OFFLOADED), None), loads_of(Session(Task(4.0), 500.0), None), loads_of(None, None)
+    ((0.75,), (), ())
+    """
+    if isinstance(found, CachedPrefill):
+        return tuple(hit * loaded for hit, loaded in zip(found.hits, found.loaded, strict=True))
+    if isinstance(reuse, Session) and reuse.waiting == OFFLOADED and reuse.task.calls > 1.0:
+        return (reuse.task.later_share,)
+    return ()
+
+
 def call_scvs(
     prompts: PrefillTime, found: CachedPrefill | SessionPrefill | None, lengths: Lengths, constants: ServingConstants
 ) -> tuple[Result, Result, Result]:

@@ -20,7 +20,7 @@ from planner.evaluate.reach import THROUGHPUT, outside_of, outside_rows
 from planner.evaluate.serving import first_token
 from planner.interpret.decisions import Decisions
 from planner.interpret.load.classes import classes_of
-from planner.interpret.load.paths import path_row
+from planner.interpret.load.paths import cache_path_rows, path_row
 from planner.interpret.load.prefix_routing import prefix_routing_of
 from planner.interpret.load.sessions import sessions_of
 from planner.interpret.reinforcement import iterations_of
@@ -142,6 +142,7 @@ class WorkloadRows:
             "memory_bytes": point.memory_bytes,
             **({} if point.iteration is None else {"iteration": dict(point.iteration)}),
             **({} if (path := path_row(point)) is None else {"path": path}),
+            **({"cache_paths": rows} if (rows := cache_path_rows(point)) else {}),
             "placement": self._placement(point),
             "peak_replicas": float(self.decided.active[p].max()),
         }

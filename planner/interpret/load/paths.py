@@ -1,16 +1,27 @@
-"""Plan rows of the path by which the pools of a deployment exchange KV caches or weights. `planner.verify.points.paths` writes them a second time."""
+"""Plan rows of the path by which the pools of a deployment exchange KV caches or weights, and of the paths from tiers of KV cache to its chips.
+
+`planner.verify.points.paths` and `planner.verify.points.cache_paths` write them a second time.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
+from models.formats import element_bytes
+from models.serving.prefix_cache import PrefixCache
+from models.serving.sessions import Session
 from models.training.memory import WEIGHT_BYTES
 from models.transformer.architecture import parameter_counts
-from planner.candidates.points import OperatingPoint, Use
+from models.transformer.attention import kv_bytes
+from planner.candidates.points import ENCODE, OperatingPoint, Use
+from planner.evaluate.serving import lengths_of
+from planner.evaluate.serving_state import reuse_of
 from planner.problem.fabrics import exchange_bytes_per_s
 
 NETWORK, SCALE_UP = "network", "scale-up"
+HOST = "dram"  # tier in which caches of sessions wait
 SYNCHRONISATION = "synchronisation"  # part of an iteration
 
 
@@ -35,6 +46,34 @@ def path_row(point: OperatingPoint) -> dict[str, Any] | None:
     seconds = point.iteration["iteration_s"]
     row = _row(use, kind, rate, point.iteration["parts_s"][SYNCHRONISATION] / seconds)
     return row | {"used_bytes_per_s": moved / seconds}
+
+
+def cache_path_rows(point: OperatingPoint) -> list[dict[str, Any]]:
+    """State for each tier of KV cache outside the chips at which rate its workers read from it, and what of that they read at full load."""
+    if point.steady is None or not point.steady.loads:
+        return []
+    use, asked = point.uses[0], point.serving.spec
+    reuse = reuse_of(asked, use.option.system, use.waiting)
+    chips = use.workers * math.prod(use.layout[size] for size in ("tp", "pp", "dp"))
+    if isinstance(reuse, Session):
+        apart = len(point.uses) > 1 and point.uses[1].role != ENCODE
+        left = replace(reuse, returned=False) if apart else reuse
+        tokens = left.kept_tokens(lengths_of(point.serving, use.choice))
+        tiers = [(HOST, reuse.host_bytes_per_s)]
+    elif isinstance(reuse, PrefixCache) and asked.cache is not None:
+        tokens, bought = reuse.prefix_tokens, use.option.system.kv_tiers
+        names: list[str] = [tier.name for tier in asked.cache.tiers]
+        names += [tier.name for tier in bought.tiers] if bought is not None else []
+        tiers = [(name, tier.bytes_per_s) for name, tier in zip(names, reuse.tiers)]
+    else:
+        return []
+    size = float(kv_bytes(point.serving.architecture, tokens, element_bytes(use.choice.kv_precision)))
+    return [
+        {"tier": name, "bytes_per_s": chips * rate, "used_bytes_per_s": used, "share": used / (chips * rate)}
+        for (name, rate), loads in zip(tiers, point.steady.loads)
+        if math.isfinite(rate)
+        for used in [point.capacity * float(loads) * size]
+    ]
 
 
 def _rate(use: Use) -> float:

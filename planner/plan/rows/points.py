@@ -55,6 +55,15 @@ class Path(TypedDict):
     share: Number
 
 
+class CachePath(TypedDict):
+    """State the path from a tier of KV cache to the chips of a deployment: its bandwidth, the part that requests read at full load, and that share."""
+
+    tier: Text
+    bytes_per_s: Number
+    used_bytes_per_s: Number
+    share: Number
+
+
 class Environments(TypedDict):
     """State slots and cores of the environments that answer rollouts."""
 
@@ -147,5 +156,6 @@ class Point(TypedDict):
     memory_bytes: Number
     iteration: NotRequired[Iteration]
     path: NotRequired[Path]
+    cache_paths: NotRequired[list[CachePath]]
     placement: Placement | None
     peak_replicas: Number

@@ -5,12 +5,17 @@ from __future__ import annotations
 from catalog.units import show
 from planner.messages import Message
 from planner.plan import Plan
-from planner.plan.rows.points import Path, Point
+from planner.plan.rows.points import CachePath, Path, Point
 from planner.spec.fabrics import PROVIDER
 
 
 def path_lines(plan: Plan) -> list[str]:
-    """Say for each workload and site over which path its pools exchange data, and the largest share of the path that they use."""
+    """Say for each workload and site over which path its pools exchange data or read caches, and the largest share of the path that they use."""
+    return [*_between_pools(plan), *_from_tiers(plan)]
+
+
+def _between_pools(plan: Plan) -> list[str]:
+    """Say it of the paths between pools."""
     busiest: dict[tuple[str, str], Point] = {}
     for workload in plan.document["workloads"]:
         for point in workload["points"]:
@@ -31,6 +36,28 @@ def path_lines(plan: Plan) -> list[str]:
             rate=show(point["path"]["bytes_per_s"], "byte/s"),
         ).text()
         for (name, site), point in busiest.items()
+    ]
+
+
+def _from_tiers(plan: Plan) -> list[str]:
+    """Say it of the paths from tiers of KV cache."""
+    busiest: dict[tuple[str, str, str], CachePath] = {}
+    for workload in plan.document["workloads"]:
+        for point in workload["points"]:
+            for path in point.get("cache_paths", ()):
+                key = workload["name"], point["site"], path["tier"]
+                busiest[key] = max(busiest.get(key, path), path, key=lambda each: each["share"])
+    return [
+        Message.of(
+            "path.line",
+            workload=name,
+            site=site,
+            what=Message.of("path.caches").text(),
+            way=Message.of(f"path.tier_{tier}").text(),
+            share=f"{path['share']:.1%}",
+            rate=show(path["bytes_per_s"], "byte/s"),
+        ).text()
+        for (name, site, tier), path in busiest.items()
     ]
 
 

@@ -39,10 +39,14 @@ def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFac
     expected = dict(computed.stated)
     if "path" not in point and made_by_another(plan.document):
         expected.pop("path", None)  # plans of release 0.2 do not state it
+    if "cache_paths" not in point and made_by_another(plan.document):
+        expected.pop("cache_paths", None)  # nor these
+    if "cache_paths" in point and "cache_paths" not in expected:
+        plan.say(f"{path}.cache_paths", "path.verify_nothing_read")
     if "path" in point and "path" not in expected:
         plan.say(f"{path}.path", "path.verify_nothing_exchanged")
     stated = {key: point.get(key) for key in expected} | {"pools": dict(enumerate(point["pools"]))}
-    for name in ("classes", "outside"):
+    for name in ("classes", "outside", "cache_paths"):
         if name in stated:
             stated[name] = dict(enumerate(point.get(name, [])))
     tolerance = PREDICTED_TOL if made_by_another(plan.document) else RELATIVE_TOL

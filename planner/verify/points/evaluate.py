@@ -15,6 +15,7 @@ from planner.messages import Message
 from planner.problem.facts import ResolvedSpec, ServingFacts, TrainingFacts
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.options import CheckedOption, FleetOptions, key_at
+from planner.verify.points.cache_paths import cache_paths_of
 from planner.verify.points.evaluated import Evaluated, Recomputed, as_evaluated
 from planner.verify.points.paths import path_of
 from planner.verify.points.reinforcement import reinforcement_point
@@ -37,6 +38,8 @@ def evaluate_point(
     path = path_of(workload, options, row, recomputed)
     if path is not None:
         found = replace(found, stated={**found.stated, "path": path})
+    if rows := cache_paths_of(workload, options, row, recomputed):
+        found = replace(found, stated={**found.stated, "cache_paths": dict(enumerate(rows))})
     return found if row.get("power_cap") is None else _capped(found, options, row)
 
 

@@ -35,6 +35,7 @@ class Recomputed:
     classes: Sequence[Mapping[str, Any]] = ()  # classes of requests
     links_s: float | None = None  # time of all links between two pools that the KV cache of a request takes
     computed_share: float = 1.0  # share of the tokens of prompts
+    loads: Sequence[float] = ()  # share of the requests that read their cache from each tier
     hfu: float | None = None  # None for serving, and for plans of release 0.1 that do not state it
 
 

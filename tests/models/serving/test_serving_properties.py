@@ -257,7 +257,7 @@ def test_one_layout_and_many_take_the_same_path(arch, many, grid, load):
         pairs = [(metric, q) for metric in ("ttft", "tpot", "e2e") for q in (MEAN, 0.9)]
         prompt = prefill_time(arch, examples.CHIP, layout, Prompts(load["lengths"].prompt), None, **kinds)
         return [
-            *(getattr(point, f.name) for f in fields(ServingPoint) if f.name not in ("shares", "arrivals")), *point.shares.values(),
+            *(getattr(point, f.name) for f in fields(ServingPoint) if f.name not in ("shares", "arrivals", "loads")), *point.shares.values(), *point.loads,
             *(getattr(point.arrivals, f.name) for f in fields(Arrivals)),
             *(latency_s(point, *pair) for pair in pairs), *(latency_s(group.point, *pair) for pair in pairs),
             group.chips, group.prefill_memory_bytes, group.transfer_s, *group.prefill_shares.values(),
