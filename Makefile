@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := tests/golden tests/solvers/model tests/planner/spec tests/house models catalog
 VERSIONS ?= 3.11 3.13
 
-.PHONY: pictures dashboard-pictures dashboard-plans site plan test nightly quick versions newest constraints release audit fuzz coverage lint format docs clean
+.PHONY: pictures dashboard-pictures dashboard-plans gallery site plan test nightly quick versions newest constraints release audit fuzz coverage lint format docs clean
 
 plan: $(VENV)/.installed
 	$(BIN)/flopwatt plan examples/mixed_fleet.json
@@ -31,6 +31,10 @@ dashboard-pictures: $(VENV)/.installed-test
 # The plans that the dashboard shows of the examples: examples/plans, about 20 minutes on two cores.
 dashboard-plans: $(VENV)/.installed
 	$(BIN)/python docs/build_dashboard_plans.py
+
+# The systems people announce as worked plans: docs/systems from the plans in examples/systems/plans; `make gallery PLANS=new` solves them again.
+gallery: $(VENV)/.installed-test
+	$(BIN)/python docs/build_gallery.py $(if $(filter new,$(PLANS)),--solve)
 
 # The documentation as a site that opens without a network, in site/; a broken link ends it.
 site: $(VENV)/.installed-site
