@@ -37,6 +37,10 @@ class SpecError(ValueError):
         self.problems: list[Issue] = sorted(set(problems), key=_place)
         super().__init__("\n".join(cut_list(map(str, self.problems))))
 
+    def __reduce__(self) -> tuple[type[SpecError], tuple[list[Issue]]]:
+        """Return what a copy in another process is built from."""
+        return type(self), (self.problems,)
+
 
 class LimitReached(RuntimeError):
     """A limit of time or memory that ended a search before it found anything; the text says which, and how to allow more."""
@@ -48,6 +52,10 @@ class BrokenPlanError(RuntimeError):
     def __init__(self, findings: Iterable[str]):
         self.findings: list[str] = list(findings)
         super().__init__(Message.of("problem.plan_broken", findings="; ".join(cut_list(self.findings))).text())
+
+    def __reduce__(self) -> tuple[type[BrokenPlanError], tuple[list[str]]]:
+        """Return what a copy in another process is built from."""
+        return type(self), (self.findings,)
 
 
 def cut_list(found: Iterable[str]) -> list[str]:

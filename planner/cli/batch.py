@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from glob import has_magic
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.helps import helped
 from planner.cli.options import (
     add_common_options,
+    add_engine_options,
     add_solver_options,
+    engine_of,
     hourly_folders,
     overlay_folders,
-    positive_count,
     progress_printer,
     solver_overrides,
     spec_document,
@@ -31,7 +30,6 @@ from planner.messages import Message
 if TYPE_CHECKING:
     from planner.cli.options import Commands
     from planner.studies.batch_lines import Line, Settings
-    from planner.studies.engines import Engine
     from planner.studies.sweeps.varied import Point, Varied
 
 
@@ -44,7 +42,7 @@ def add_batch(commands: Commands) -> None:
         nargs="+",
         help=helped("help.batch_specs"),
     )
-    _add_engine(batch)
+    add_engine_options(batch)
     batch.add_argument(
         "--output",
         metavar="FILE",
@@ -65,7 +63,7 @@ def add_sweep(commands: Commands, shared: argparse.ArgumentParser) -> None:
     sweep.add_argument("spec", metavar="SPEC", help=helped("help.spec"))
     sweep.add_argument("--vary", metavar="PATH=VALUES", action="append", required=True, help=helped("help.sweep_vary"))
     sweep.add_argument("--sample", metavar="HOW", nargs="+", default=["grid"], help=helped("help.sweep_sample"))
-    _add_engine(sweep)
+    add_engine_options(sweep)
     sweep.add_argument("--rows", metavar="FILE", help=helped("help.sweep_rows"))
     sweep.add_argument("--resume", action="store_true", help=helped("help.sweep_resume"))
     sweep.add_argument("--chart", metavar="FILE.svg", help=helped("help.sweep_chart"))
@@ -88,7 +86,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
     document, say = spec_document(arguments), progress_printer(arguments) or (lambda line: None)
     varied = read_varied(arguments.vary, document)
     found = run(
-        document, varied, _points(arguments, varied, document), settings=Settings(overlays=tuple(overlay_folders(arguments))), engine=_engine(arguments),
+        document, varied, _points(arguments, varied, document), settings=Settings(overlays=tuple(overlay_folders(arguments))), engine=engine_of(arguments),
         rows_file=Path(arguments.rows) if arguments.rows else None, resume=arguments.resume,
         following=lambda count: following(count, say, bar=not arguments.quiet and _is_seen(to_file=True)),  # rows are printed at the end
     )  # fmt: skip
@@ -113,35 +111,12 @@ def _points(arguments: argparse.Namespace, varied: list[Varied], document: dict[
             raise SpecError([Issue("--sample", Message.of("sweep.sample_expected", given=" ".join(given)).text())])
 
 
-def _add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where specs are answered."""
-    parser.add_argument("--jobs", type=positive_count, default=1, metavar="N", help=helped("help.batch_jobs"))
-    parser.add_argument("--engine", choices=("local", "dask"), default="local", help=helped("help.batch_engine"))
-    parser.add_argument("--address", metavar="URL", help=helped("help.batch_address"))
-
-
 def _shard(text: str) -> tuple[int, int]:
     """Parse a part of a number of parts, such as 3/8."""
     part, slash, parts = text.partition("/")
     if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise argparse.ArgumentTypeError(Message.of("cli.shard_expected").text())
     return int(part), int(parts)
-
-
-def _engine(arguments: argparse.Namespace) -> Engine:
-    """Make the engine that the options name. Raises SpecError where Dask is missing or has no address."""
-    from planner.studies.engines.local import LocalEngine
-
-    if arguments.engine == "local":
-        return LocalEngine(arguments.jobs)
-    address = arguments.address or os.environ.get("DASK_SCHEDULER_ADDRESS")
-    if find_spec("distributed") is None:
-        raise SpecError([Issue("--engine", Message.of("engine.extra").text())])
-    if not address:
-        raise SpecError([Issue("--address", Message.of("engine.no_address").text())])
-    from planner.studies.engines.dask import DaskEngine
-
-    return DaskEngine(address)
 
 
 def _batch(arguments: argparse.Namespace) -> int:
@@ -168,7 +143,7 @@ def _batch(arguments: argparse.Namespace) -> int:
             if found.damaged:
                 say(Message.of("progress.lines_damaged", count=found.damaged).text())
         write = output.write if output else print_out
-        engine = _engine(arguments)
+        engine = engine_of(arguments)
         with following(len(left), say, bar=not arguments.quiet and _is_seen(to_file)) as follow:
             statuses |= batch.run(left, write, engine=engine, settings=settings, follow=follow, among=lines)
     return batch.exit_code(statuses)

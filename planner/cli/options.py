@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from planner.tables import FORMATS
 if TYPE_CHECKING:
     from catalog.lookup import Catalog
     from planner.estimate.limits import SearchLimits
+    from planner.studies.engines import Engine
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -120,6 +123,36 @@ def positive_count(text: str) -> int:
     if not 1 <= count <= MAX_PROCESSES:
         raise argparse.ArgumentTypeError(Message.of("cli.processes_expected", most=MAX_PROCESSES).text())
     return count
+
+
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where specs are answered, or plans of a study solved."""
+    parser.add_argument("--jobs", type=positive_count, default=1, metavar="N", help=helped("help.batch_jobs"))
+    parser.add_argument("--engine", choices=("local", "dask"), default="local", help=helped("help.batch_engine"))
+    parser.add_argument("--address", metavar="URL", help=helped("help.batch_address"))
+
+
+def engine_of(arguments: argparse.Namespace) -> Engine:
+    """Make the engine that the options name. Raises SpecError where Dask is missing or has no address."""
+    from planner.studies.engines.local import LocalEngine
+
+    if arguments.engine == "local":
+        return LocalEngine(arguments.jobs)
+    from planner.errors import Issue, SpecError
+
+    address = arguments.address or os.environ.get("DASK_SCHEDULER_ADDRESS")
+    if find_spec("distributed") is None:
+        raise SpecError([Issue("--engine", Message.of("engine.extra").text())])
+    if not address:
+        raise SpecError([Issue("--address", Message.of("engine.no_address").text())])
+    from planner.studies.engines.dask import DaskEngine
+
+    return DaskEngine(address)
+
+
+def study_engine(arguments: argparse.Namespace) -> Engine | None:
+    """Make the engine of a study; None where its plans are solved one after another in this process. Raises SpecError as `engine_of` does."""
+    return None if arguments.engine == "local" and arguments.jobs == 1 else engine_of(arguments)
 
 
 def positive_users(text: str) -> int:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.cli.helps import helped
 from planner.cli.options import (
+    add_engine_options,
     add_solver_options,
     amount_of,
     load_catalog,
     overlay_folders,
     progress_printer,
     spec_document,
+    study_engine,
 )
 from planner.cli.output import as_json, write_out
 from planner.exit_codes import EXIT_BY_STATUS, OK
@@ -133,6 +135,7 @@ def _sensitivity_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--defaults", action="store_true", help=helped("help.sensitivity_defaults"))
     parser.add_argument("--total-time", metavar="TIME", default="15 min", help=helped("help.sensitivity_total_time"))
     parser.add_argument("--chart", metavar="FILE.svg", help=helped("help.sensitivity_chart"))
+    add_engine_options(parser)
 
 
 def _frontier_options(parser: argparse.ArgumentParser) -> None:
@@ -168,6 +171,7 @@ def _frontier_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=helped("help.frontier_systems"),
     )
+    add_engine_options(parser)
     parser.add_argument("--chart", metavar="FILE.svg", help=helped("help.frontier_chart"))
     parser.add_argument("--plans", metavar="DIR", help=helped("help.frontier_plans"))
 
@@ -186,6 +190,7 @@ def _frontier(arguments: argparse.Namespace) -> int:
         span=_span(arguments.span),
         overlays=overlay_folders(arguments),
         progress=progress_printer(arguments),
+        engine=study_engine(arguments),
     )
     if arguments.chart and found.points:
         write_file(arguments.chart, frontier_chart(found))
@@ -199,8 +204,14 @@ def _break_even(arguments: argparse.Namespace) -> int:
     from planner.errors import Issue, SpecError
     from planner.studies.break_even import break_even
 
-    for option in ("chart", "plans"):
-        if getattr(arguments, option):
+    asked = {
+        "chart": arguments.chart,
+        "plans": arguments.plans,
+        "jobs": arguments.jobs > 1,
+        "engine": arguments.engine != "local",
+    }
+    for option, is_asked in asked.items():
+        if is_asked:
             raise SpecError(
                 [Issue(f"--{option}", Message.of("option.solves_no_plans", against=arguments.against).text())]
             )
@@ -342,6 +353,7 @@ def _sensitivity(arguments: argparse.Namespace) -> int:
     found = sensitivity(
         spec_document(arguments), vary=arguments.vary, defaults=arguments.defaults or not arguments.vary, overlays=overlay_folders(arguments),
         total_s=amount_of(arguments.total_time, "s", "--total-time", "5 min"), progress=progress_printer(arguments),
+        engine=study_engine(arguments),
     )  # fmt: skip
     if arguments.chart and found.value is not None:
         write_file(arguments.chart, tornado(found))

@@ -7,7 +7,6 @@ Not here: how lines are read (`batch_lines`), what an output holds already (`bat
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -27,6 +26,7 @@ from planner.spec.series import with_series
 from planner.studies.batch_lines import EXIT_BY_LINE, FAILED, INVALID_LINE, Line, Settings
 from planner.studies.batches.groups import groups, leads_of
 from planner.studies.engines import Engine
+from planner.studies.engines.calls import Files, files_of, unpacked
 from planner.ways_in.named import with_hub_models
 
 Write = Callable[[str], None]
@@ -200,22 +200,7 @@ def _whole(line: Line, settings: Settings) -> Line:
         return replace(line, status=INVALID_LINE, error=str(error))
 
 
-def files_of(overlays: Sequence[Path]) -> tuple[tuple[tuple[str, bytes], ...], ...]:
-    """Read the files of each overlay: (name, content). Raises OSError."""
-    return tuple(
-        tuple((file.name, file.read_bytes()) for file in (sorted(one.glob("*.json")) if one.is_dir() else [one]))
-        for one in overlays
-    )
-
-
-def _answer_elsewhere(files: tuple[tuple[tuple[str, bytes], ...], ...], item: _Item) -> Answer:
+def _answer_elsewhere(files: Files, item: _Item) -> Answer:
     """Answer a whole line on a machine that has only the overlays' contents."""
-    with tempfile.TemporaryDirectory(prefix="flopwatt-") as folder:
-        overlays = []
-        for number, overlay in enumerate(files):
-            place = Path(folder) / str(number)
-            place.mkdir()
-            for name, content in overlay:
-                (place / name).write_bytes(content)
-            overlays.append(place)
-        return _answer_here(Settings(overlays=tuple(overlays)), item)
+    with unpacked(files) as overlays:
+        return _answer_here(Settings(overlays=overlays), item)

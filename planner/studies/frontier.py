@@ -24,8 +24,10 @@ from planner.spec.document import Edits, edited, read_spec
 from planner.spec.model import parse_spec
 from planner.spec.requirements.quality import Alternative
 from planner.spec.workloads import Serving
+from planner.studies.base.apart import Solved, solved_plans
 from planner.studies.base.planned import SAME, Base, planned
 from planner.studies.base.varied import latency_paths, times, work_path
+from planner.studies.engines import Engine
 from planner.studies.whatif import Changes, WhatIf
 from solvers.mip import relative_gap
 
@@ -156,6 +158,7 @@ class Frontier:
 def frontier(
     source: str | Path | Mapping[str, Any], against: str, points: int = 8, *, span: tuple[float, float] | None = None, overlays: Sequence[Path] = (),
     hourly: Sequence[Path] = (), progress: Progress | None = None, threads: int = THREADS, so_far: Callable[[Frontier], None] | None = None,
+    engine: Engine | None = None,
 ) -> Frontier:  # fmt: skip
     """Find the plans of least cost over a range of `against`, whatever the objective of the spec.
 
@@ -163,6 +166,7 @@ def frontier(
     evenly spaced limits on carbon between. latency, throughput: all latency limits, or the demand of all serving workloads, times evenly
     spaced factors over `span`. quality: as floor, the score of each of the `alternatives` of the one workload that has some; if the mean
     of a mix counts, evenly spaced floors between the lowest and the highest score. `so_far` is told the frontier after each point.
+    `engine`: where points are solved, each on its own (`planner.studies.engines`); without one they are solved one after another, each from the program of the one before.
     Raises SpecError for a study that the spec does not allow.
     """
     _check(against, points, span)
@@ -180,9 +184,7 @@ def frontier(
             ),
         ),
         against,
-        overlays,
-        progress,
-        threads,
+        _Means(tuple(overlays), progress, threads, engine),
     )
 
     def found() -> Frontier:
@@ -271,19 +273,34 @@ def _lowest_floor(document: Mapping[str, Any]) -> Edits:
     )
 
 
-class _Study:
-    """Solve point after point with one program that is re-optimised."""
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """With which overlays, threads and engine a study solves its points."""
 
-    def __init__(
-        self,
-        document: Mapping[str, Any],
-        against: str,
-        overlays: Sequence[Path],
-        progress: Progress | None,
-        threads: int,
-    ) -> None:
-        self.say = progress or (lambda line: None)
-        self.kept = WhatIf(document, overlays=overlays, progress=progress, threads=threads, diagnosing=False)
+    overlays: tuple[Path, ...]
+    progress: Progress | None
+    threads: int
+    engine: Engine | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A point to solve; `measure`: None where the plan tells it."""
+
+    name: str
+    changes: Changes
+    measure: float | None = None
+
+
+class _Study:
+    """Solve the points: one after another with one program that is re-optimised, or each on its own on an engine."""
+
+    def __init__(self, document: Mapping[str, Any], against: str, means: _Means) -> None:
+        self.means = means
+        self.say = means.progress or (lambda line: None)
+        self.kept = WhatIf(
+            document, overlays=means.overlays, progress=means.progress, threads=means.threads, diagnosing=False
+        )
         self.against = against
         self.points: list[FrontierPoint] = []
         self.left_out: list[tuple[str, str]] = []
@@ -299,25 +316,19 @@ class _Study:
             return
         began = time.perf_counter()
         cheapest = self._cheapest_with_least_carbon(base)
-        self._take(
-            Message.of("studies.least_cost").text(),
-            {},
-            cheapest,
-            _carbon(cheapest),
-            base.document["bound"],
-            self.kept.timing.how,
-            time.perf_counter() - began,
-        )
+        asked = _Asked(Message.of("studies.least_cost").text(), {})
+        timed = Solved(cheapest, self.kept.timing.how, time.perf_counter() - began)
+        self.points.append(self._point(asked, cheapest, _carbon(cheapest), base.document["bound"], timed))
+        self.taken()
         cleanest = self.kept.plan({"objective": {"minimise": "carbon"}}, diagnosing=False)
         if not cleanest.has_answer:  # out of time
             self.left_out.append((Message.of("studies.least_carbon").text(), named("outcome", cleanest.status)))
             return
         least, most = _carbon(cleanest), _carbon(cheapest)
-        self._at_most(least * (1 + HELD_TOL), Message.of("studies.least_carbon").text(), least)
-        if most <= least + LEAST_LIMIT_KG:
-            return
-        for i in range(points - 2, 0, -1):
-            self._at_most(least + (most - least) * i / (points - 1))
+        further = [_at_most(least * (1 + HELD_TOL), Message.of("studies.least_carbon").text(), least)]
+        if most > least + LEAST_LIMIT_KG:
+            further += [_at_most(least + (most - least) * i / (points - 1)) for i in range(points - 2, 0, -1)]
+        self._solve(further)
 
     def _cheapest_with_least_carbon(self, base: Plan) -> Plan:
         """Find the plan of least carbon among those that cost no more than this one."""
@@ -331,23 +342,15 @@ class _Study:
         )
         return found if better else base
 
-    def _at_most(self, limit: float, name: str = "", measure: float | None = None) -> None:
-        stated = max(limit, LEAST_LIMIT_KG)
-        self._solve(
-            name or Message.of("studies.at_most_t", amount=f"{limit / 1000.0:,.4g}").text(),
-            {"limits.carbon": f"{stated:.15g} kg"},
-            measure,
-        )
-
     def factors(self, points: int, span: tuple[float, float]) -> None:
         """Solve for factors on latency limits or demand."""
         factors = [span[0] + (span[1] - span[0]) * i / (points - 1) for i in range(points)]
         if points > 2 and span[0] < AS_STATED < span[1]:  # the nearest point makes room for the spec's own figures
             factors[min(range(1, points - 1), key=lambda i: abs(factors[i] - AS_STATED))] = AS_STATED
-        for factor in factors:
-            code = "frontier.demand" if self.against == THROUGHPUT else "frontier.latency"
-            words = Message.of(code, factor=f"{factor:.4g}").text()
-            self._solve(words, self._times(factor), factor)
+        code = "frontier.demand" if self.against == THROUGHPUT else "frontier.latency"
+        self._solve(
+            [_Asked(Message.of(code, factor=f"{factor:.4g}").text(), self._times(factor), factor) for factor in factors]
+        )
 
     def _times(self, factor: float) -> Changes:
         """Multiply the demand, or the latency limits, of all serving workloads by a factor."""
@@ -382,49 +385,55 @@ class _Study:
         levels = sorted({each.quality for each in alternatives})
         if workload.quality_floor is not None and workload.quality_floor.mix in MEANS:
             levels = [levels[0] + (levels[-1] - levels[0]) * k / (points - 1) for k in range(points)]
-        for level in levels:
-            self._solve(
-                Message.of("studies.at_least", amount=f"{level:.6g}").text(),
-                {f"workloads[{i}].quality_floor.least": level},
-            )
-
-    # -- one point -------------------------------------------------------------------------------------------------
-
-    def _solve(self, name: str, changes: Changes, measure: float | None = None) -> None:
-        began = time.perf_counter()
-        plan = self.kept.plan(changes, diagnosing=False)
-        if not plan.has_answer:
-            self.last_status = plan.status
-            self.left_out.append((name, Message.of("studies.no_plan", status=named("outcome", plan.status)).text()))
-            return
-        self._take(
-            name,
-            changes,
-            plan,
-            self._measured(plan) if measure is None else measure,
-            plan.document["bound"],
-            self.kept.timing.how,
-            time.perf_counter() - began,
+        path = f"workloads[{i}].quality_floor.least"
+        self._solve(
+            [_Asked(Message.of("studies.at_least", amount=f"{level:.6g}").text(), {path: level}) for level in levels]
         )
+
+    # -- the points ------------------------------------------------------------------------------------------------
+
+    def _solve(self, asked: Sequence[_Asked]) -> None:
+        """Solve points, and list them in the order in which they are asked for, whichever is solved first."""
+        changes, points, left_out = [one.changes for one in asked], list(self.points), list(self.left_out)
+        known: dict[int, FrontierPoint] = {}
+        reasons: dict[int, tuple[str, str]] = {}
+        for number, solved in solved_plans(self.kept, changes, self.means.engine, self.means.overlays):
+            plan, one = solved.plan, asked[number]
+            if plan is None or not plan.has_answer:
+                self.last_status = "limit" if plan is None else plan.status
+                reasons[number] = one.name, _why_none(plan)
+                self.left_out = left_out + [reasons[k] for k in sorted(reasons)]
+                continue
+            measure = self._measured(plan) if one.measure is None else one.measure
+            known[number] = self._point(one, plan, measure, plan.document["bound"], solved)
+            self.points = points + [point for _, point in sorted(known.items())]
+            self.taken()
 
     def _measured(self, plan: Plan) -> float:
         """Read the measure from a plan."""
         return float(plan.document["quality"][0]["reached"]) if self.against == QUALITY else _carbon(plan)
 
-    def _take(
-        self, name: str, changes: Changes, plan: Plan, measure: float, bound: float | None, how: str, seconds: float
-    ) -> None:
-        self.say(
-            Message.of(
-                "progress.point", name=name, cost=f"{_cost(plan):,.6g}", how=how, seconds=f"{seconds:.1f}"
-            ).text()
-        )
+    def _point(self, asked: _Asked, plan: Plan, measure: float, bound: float | None, solved: Solved) -> FrontierPoint:
+        """Make a point of a plan, and tell it."""
+        name, cost, how, seconds = asked.name, _cost(plan), solved.how, solved.seconds
+        self.say(Message.of("progress.point", name=name, cost=f"{cost:,.6g}", how=how, seconds=f"{seconds:.1f}").text())
         if bound is None:
             raise ValueError(Message.of("studies.no_bound_known", name=name).text())
-        self.points.append(
-            FrontierPoint(measure, name, changes, plan, _cost(plan), min(bound, _cost(plan)), how, seconds)
-        )
-        self.taken()
+        return FrontierPoint(measure, name, asked.changes, plan, cost, min(bound, cost), how, seconds)
+
+
+def _why_none(plan: Plan | None) -> str:
+    """Say why a point has no plan: by its status, or since its workers died."""
+    if plan is None:
+        return Message.of("studies.process_died").text()
+    return Message.of("studies.no_plan", status=named("outcome", plan.status)).text()
+
+
+def _at_most(limit: float, name: str = "", measure: float | None = None) -> _Asked:
+    """Ask for the point with a limit on carbon."""
+    stated = max(limit, LEAST_LIMIT_KG)
+    words = name or Message.of("studies.at_most_t", amount=f"{limit / 1000.0:,.4g}").text()
+    return _Asked(words, {"limits.carbon": f"{stated:.15g} kg"}, measure)
 
 
 def _undominated(points: Sequence[FrontierPoint], against: str, left_out: list[tuple[str, str]]) -> list[FrontierPoint]:

@@ -6,8 +6,9 @@ Not here: which figures are moved and how far (`planner.studies.sensitivity_fact
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from planner.solving.variants import Answer, Fleet, Variants, fleet_change, reso
 from planner.spec.document import at
 from planner.studies.base.planned import SAME as ROUNDING
 from planner.studies.base.planned import Base, planned, solved, study_options
+from planner.studies.engines import Engine
+from planner.studies.engines.calls import solved_on
 from planner.studies.sensitivity_factors import AMOUNT, DEADLINE, LATENCY, PRICE, Factor, Level, factors_of
 from solvers.interface import Options
 from solvers.mip import relative_gap
@@ -207,11 +210,13 @@ def sensitivity(
     progress: Progress | None = None,
     threads: int = THREADS,
     so_far: Callable[[Sensitivity], None] | None = None,
+    engine: Engine | None = None,
 ) -> Sensitivity:
     """Solve the spec again with each figure at its low and at its high, all others unchanged.
 
     `vary`: "PATH=LOW:HIGH"; `defaults`: whether to move the usual figures (None: if `vary` names none); `so_far` is told the study after
-    each figure.
+    each figure. `engine`: where levels are solved, each on its own (`planner.studies.engines`), on machines whose clocks agree; without one they are solved one after
+    another, each from the program of the one before.
     Raises SpecError for a place that is not in the spec.
     """
     began, say = time.perf_counter(), progress or (lambda line: None)
@@ -231,12 +236,22 @@ def sensitivity(
             figures=counted(len(factors), "figure"),
         ).text()
     )
-    study = _Study(start.variants, base, program, options, began + total_s)
-    stated = start.base(base.value)
-    bars: list[Bar] = []
+    known = _Known.of(base, start.variants)
+    ends_at = time.time() + began + total_s - time.perf_counter()
+    levels = [_Asked(factor, level, ends_at) for factor in factors for level in (factor.low, factor.high)]
+    stated, tried = start.base(base.value), dict[int, _Tried]()
 
     def found() -> Sensitivity:
-        bars.sort(key=lambda bar: (not bar.no_plan, -bar.swing))
+        moved = [
+            (factor, tried[2 * i].moved, tried[2 * i + 1].moved)
+            for i, factor in enumerate(factors)
+            if {2 * i, 2 * i + 1} <= tried.keys()
+        ]
+        bars = sorted(
+            (Bar(factor, low, high, _swing(known.value, low, high)) for factor, low, high in moved),
+            key=lambda bar: (not bar.no_plan, -bar.swing),
+        )
+        solved_count = sum(one.was_solved for one in tried.values())
         return Sensitivity(
             base.solution.status,
             unit,
@@ -244,59 +259,133 @@ def sensitivity(
             base.value,
             base.solution.gap,
             tuple(bars),
-            study.solved,
+            solved_count,
             time.perf_counter() - began,
         )
 
-    for factor in factors:
-        low, high = study.moved(factor, factor.low), study.moved(factor, factor.high)
-        values = [base.value, *(m.value for m in (low, high) if m.value is not None)]
-        swing = max(values) - min(values)
-        bars.append(Bar(factor, low, high, swing))
-        say(
-            f"{factor.name}: {low.status}, {high.status}, swing {_amount(swing)} {unit}  {time.perf_counter() - began:.0f} s"
-        )
-        if so_far is not None:
-            so_far(found())
+    own = _Study(start.variants, known, options, program)
+    for number, one in _tried(own, levels, engine, tuple(overlays)):
+        tried[number] = one
+        if {number, number ^ 1} <= tried.keys():
+            factor, low, high = factors[number // 2], tried[number & ~1].moved, tried[number | 1].moved
+            swing = _amount(_swing(known.value, low, high))
+            say(
+                f"{factor.name}: {low.status}, {high.status}, swing {swing} {unit}  {time.perf_counter() - began:.0f} s"
+            )
+            if so_far is not None:
+                so_far(found())
     return found()
+
+
+def _swing(value: float, *moved: Moved) -> float:
+    """Return the range of the objective over the plan and both levels."""
+    values = [value, *(one.value for one in moved if one.value is not None)]
+    return max(values) - min(values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A level to try, until a time of the clock [s since 1970]."""
+
+    factor: Factor
+    level: Level
+    ends_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What a level came to, and whether its program was solved for that."""
+
+    moved: Moved
+    was_solved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What levels are compared with: value, bound and fleet of the plan, how much of each limit it uses, how it obtains what, and whether more is better."""
+
+    value: float
+    bound: float | None
+    fleet: Fleet
+    used: Mapping[str, float]
+    held: frozenset[tuple[str, str]]
+    maximises: bool
+
+    @classmethod
+    def of(cls, base: Answer, variants: Variants) -> _Known:
+        """Read it from the answer that a study starts from."""
+        assert base.value is not None
+        fleet = base.fleet()
+        used = {row["path"]: row["value"] for row in base.plan(variants.document).document["limits"]}
+        held = frozenset((system, how) for _, system, how, _ in fleet)
+        return cls(base.value, base.solution.bound, fleet, used, held, base.form.data.objective.maximises)
+
+
+def _tried(
+    own: _Study, asked: Sequence[_Asked], engine: Engine | None, overlays: tuple[Path, ...]
+) -> Iterator[tuple[int, _Tried]]:
+    """Yield (number, answer) of levels as they are solved: in their order, from the programs of the study, where there is no engine."""
+    if engine is None:
+        yield from ((number, own.tried(one)) for number, one in enumerate(asked))
+        return
+    left = []
+    for number, one in enumerate(asked):
+        if own.changes_nothing(one):
+            yield number, own.tried(one)
+        else:
+            left.append(number)
+    make = partial(_solver, own.document, own.known)
+    for place, found in solved_on(engine, make, [asked[number] for number in left], overlays):
+        words = asked[left[place]].level.words
+        died = f"{words} ({Message.of('studies.process_died').text()})"
+        yield left[place], found or _Tried(Moved(died, NOT_TRIED))
+
+
+def _solver(document: dict[str, Any], known: _Known, overlays: Sequence[Path]) -> Callable[[_Asked], _Tried]:
+    """Make what tries levels in a worker, each without the programs of others."""
+    variants = Variants(document, overlays, resolved(document, overlays))
+    options = study_options(variants.base, 1)  # the solves share the processors
+    return lambda asked: _Study(variants, known, options, Reoptimizer()).tried(asked)
 
 
 class _Study:
     """Solve one spec with one figure moved."""
 
-    def __init__(self, variants: Variants, base: Answer, program: Reoptimizer, options: Options, ends: float) -> None:
-        self._program = program
-        self._variants, self._base, self._options, self._ends, self.solved = variants, base, options, ends, 0
-        assert base.value is not None
-        self._base_value = base.value
-        self._fleet: Fleet = base.fleet()
-        self._used = {row["path"]: row["value"] for row in base.plan(variants.document).document["limits"]}
-        self._held = {(system, how) for _, system, how, _ in self._fleet}
+    def __init__(self, variants: Variants, known: _Known, options: Options, program: Reoptimizer) -> None:
+        self._variants, self.known, self._options, self._program = variants, known, options, program
 
-    def moved(self, factor: Factor, level: Level) -> Moved:
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return the spec of which a figure is moved."""
+        return dict(self._variants.document)
+
+    def tried(self, asked: _Asked) -> _Tried:
         """Solve with a figure at a level, unless the answer cannot change."""
-        same = Moved(level.words, SAME, self._base_value, self._base.solution.bound)
-        if self._changes_nothing(factor, level):
-            return same
-        left = self._ends - time.perf_counter()
+        factor, level, known = asked.factor, asked.level, self.known
+        same = Moved(level.words, SAME, known.value, known.bound)
+        if self.changes_nothing(asked):
+            return _Tried(same)
+        left = asked.ends_at - time.time()
         if left <= 0:
-            return Moved(level.words, NOT_TRIED)
+            return _Tried(Moved(level.words, NOT_TRIED))
         try:
             answer = self._answer(level, min(left, self._options.time_limit_s))
         except SpecError as error:  # a level that the spec may not hold
-            return Moved(f"{level.words} ({error.problems[0].message})", INVALID)
+            return _Tried(Moved(f"{level.words} ({error.problems[0].message})", INVALID))
         except Unbounded:
-            return Moved(level.words, INVALID)
+            return _Tried(Moved(level.words, INVALID))
         if answer is None:
-            return Moved(level.words, NOT_TRIED)
-        self.solved += 1
+            return _Tried(Moved(level.words, NOT_TRIED))
         solution = answer.solution
         if answer.value is None:
-            return Moved(level.words, NO_PLAN if solution.status == "infeasible" else NOT_TRIED)
-        if factor.kind in MONOTONE and level.wider and self._worse(answer.value):
+            moved = Moved(level.words, NO_PLAN if solution.status == "infeasible" else NOT_TRIED)
+        elif factor.kind in MONOTONE and level.wider and self._worse(answer.value):
             # the plan is still feasible, and the search found no better one
-            return replace(same, status=SOLVED, bound=self._best_of(solution.bound))
-        return Moved(level.words, SOLVED, answer.value, solution.bound, fleet_change(self._fleet, answer.fleet()))
+            moved = replace(same, status=SOLVED, bound=self._best_of(solution.bound))
+        else:
+            change = fleet_change(known.fleet, answer.fleet())
+            moved = Moved(level.words, SOLVED, answer.value, solution.bound, change)
+        return _Tried(moved, was_solved=True)
 
     def _answer(self, level: Level, limit_s: float) -> Answer | None:
         problem = self._variants.problem(level.edits)
@@ -311,18 +400,18 @@ class _Study:
         """Return the bound, or the plan's own value if that is better (other points may have been kept for the level)."""
         if bound is None:
             return None
-        return self._base_value if self._worse(bound) else bound
+        return self.known.value if self._worse(bound) else bound
 
     def _worse(self, value: float) -> bool:
-        maximises = self._base.form.data.objective.maximises
-        return value < self._base_value if maximises else value > self._base_value
+        return value < self.known.value if self.known.maximises else value > self.known.value
 
-    def _changes_nothing(self, factor: Factor, level: Level) -> bool:
+    def changes_nothing(self, asked: _Asked) -> bool:
         """Test whether the plan must stay optimal: nothing moves, an unpaid price rises, or a tighter limit is still met."""
+        factor, level = asked.factor, asked.level
         if level.money is None and all(at(self._variants.document, path) == value for path, value in level.edits):
             return True
         if factor.kind == PRICE and not level.wider:
-            return factor.way not in self._held
+            return factor.way not in self.known.held
         if factor.kind == AMOUNT and not level.wider:
-            return bool(self._used.get(factor.path, float("inf")) <= level.amount)
+            return bool(self.known.used.get(factor.path, float("inf")) <= level.amount)
         return False

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from catalog.units import show
@@ -279,15 +280,16 @@ def _span(figures: Sequence[Citation], values: Mapping[str, float]) -> str:
 
 
 def _electricity() -> Factor:
-    def at_ratio(ratio: float) -> Callable[[ResolvedSpec], ResolvedSpec]:
-        return lambda problem: replace(
-            problem, sites=tuple(replace(site, price_per_j=site.price_per_j * ratio) for site in problem.sites)
-        )
-
     low, high = (
-        Level(f"{ratio - 1:+.0%}", money=at_ratio(ratio), only_money=True, wider=ratio < 1) for ratio in _around(ENERGY)
+        Level(f"{ratio - 1:+.0%}", money=partial(_at_electricity, ratio), only_money=True, wider=ratio < 1)
+        for ratio in _around(ENERGY)
     )
     return Factor(ENERGY, "electricity", Message.of("studies.price_of_electricity").text(), low, high)
+
+
+def _at_electricity(ratio: float, problem: ResolvedSpec) -> ResolvedSpec:
+    """Multiply the prices of electricity."""
+    return replace(problem, sites=tuple(replace(site, price_per_j=site.price_per_j * ratio) for site in problem.sites))
 
 
 def _demand(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Factor]:

@@ -53,27 +53,29 @@ class WhatIf:
     """
 
     timing: Timing  # timing of the last plan
+    base: Plan  # plan of the spec without changes
 
     def __init__(
         self, source: str | Path | Mapping[str, Any], *, overlays: Sequence[Path] = (), hourly: Sequence[Path] = (), progress: Progress | None = None,
-        threads: int = THREADS, diagnosing: bool = True,
+        threads: int = THREADS, diagnosing: bool = True, solving: bool = True,
     ) -> None:  # fmt: skip
-        """Solve the spec. Raises SpecError for an invalid or a robust spec and OSError for an unreadable file."""
-        from solvers.search.reoptimize import Reoptimizer
-
+        """Solve the spec, unless only its variants are asked for (`solving`). Raises SpecError for an invalid or a robust spec and OSError for an unreadable file."""
         self.document = read_spec(source, hourly, overlays)
         self._overlays, self._progress, self._threads = overlays, progress, threads
         self._grids: dict[Any, Any] = {}
-        self._program = Reoptimizer()
-        self.base = self.plan({}, diagnosing=diagnosing)
+        self._begin()
+        if solving:
+            self.base = self.plan({}, diagnosing=diagnosing)
         self._of_base = frozenset(self._grids)
 
-    def plan(self, changes: Changes, *, diagnosing: bool = True) -> Plan:
+    def plan(self, changes: Changes, *, diagnosing: bool = True, anew: bool = False) -> Plan:
         """Solve the changed spec within its time limit to the same gap; which of the plans within the gap is found may depend on earlier questions.
 
-        `diagnosing`: explain why there is no plan. Raises SpecError for changes that the spec does not allow.
+        `diagnosing`: explain why there is no plan; `anew`: solve without the programs of earlier questions, on which the plan then does not depend. Raises SpecError for changes that the spec does not allow.
         """
         began = time.perf_counter()
+        if anew:
+            self._begin()
         document, problem = self._resolved(changes)
         resolved = time.perf_counter()
         deadline = Deadline(began + problem.spec.solver.time_limit)
@@ -102,6 +104,12 @@ class WhatIf:
         """
         for key in [key for key in self._grids if of_base or key not in self._of_base]:
             del self._grids[key]
+
+    def _begin(self) -> None:
+        """Keep no program yet."""
+        from solvers.search.reoptimize import Reoptimizer
+
+        self._program = Reoptimizer()
 
     def _resolved(self, changes: Changes) -> tuple[dict[str, Any], ResolvedSpec]:
         """Apply the changes to the spec, and resolve it."""
