@@ -28,7 +28,7 @@ def solved_on(
 ) -> Generator[tuple[int, Result | None], None, None]:
     """Yield (position, result) of the items as they are solved; None for one whose workers died again and again.
 
-    Results do not depend on the engine as long as those of `make` do not depend on earlier items. Raises what a call raised; EngineError; OSError.
+    Results are the same from every engine where what `make` makes lets none of them depend on earlier items. Raises what a call raised; EngineError; OSError.
     """
     overlays = tuple(overlays)
     files = files_of(overlays) if engine.remote else None
