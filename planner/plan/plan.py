@@ -11,6 +11,7 @@ from typing import Any, cast
 from planner.errors import Issue, SpecError
 from planner.files import write_file
 from planner.messages import Message, codes_in
+from planner.packed import unpacked
 from planner.plan.embedded import is_report, plan_text
 from planner.plan.notebook import html, rows_of, short
 from planner.plan.rows.document import PlanDocument
@@ -208,9 +209,16 @@ class Plan:
 
 
 def parse_plan(text: str | bytes, where: str = "plan") -> Plan:
-    """Parse a plan from its JSON text, or from an HTML report that carries one. Raises SpecError naming the missing or malformed part."""
+    """Parse a plan from its JSON text, or from an HTML report that carries one; bytes may be gzip.
+
+    Raises SpecError naming the missing or malformed part.
+    """
     from planner.plan.shape import shape_problems  # pydantic: nothing that only names a plan waits for it
 
+    try:
+        text = unpacked(text) if isinstance(text, bytes) else text
+    except ValueError as error:
+        raise SpecError([Issue(where, str(error))]) from None
     if is_report(text if isinstance(text, bytes) else text.encode(errors="replace")):
         inside = plan_text(text.decode(errors="replace") if isinstance(text, bytes) else text)
         if inside is None:

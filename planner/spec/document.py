@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.errors import Issue, SpecError, words_of
 from planner.messages import Message
+from planner.packed import unpacked
 from planner.spec.old_keys import as_written
 from planner.spec.quantities import shown
 from planner.spec.series import with_series
@@ -25,7 +26,11 @@ EXAMPLE = '{"name": ..., "workloads": [...], "sites": [...]}'
 
 
 def read_document(text: str | bytes) -> dict[str, Any]:
-    """Read the JSON object in `text`. Raises SpecError, also for NaN, infinities, repeated keys and half characters."""
+    """Read the JSON object in `text`, which may be gzip. Raises SpecError, also for NaN, infinities, repeated keys and half characters."""
+    try:
+        text = unpacked(text) if isinstance(text, bytes) else text
+    except ValueError as error:
+        raise SpecError([Issue("", str(error))]) from None
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
