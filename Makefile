@@ -18,6 +18,7 @@ docs: $(VENV)/.installed
 	$(PYTHON) docs/build_formulation.py
 	$(BIN)/python docs/build_architectures.py
 	$(BIN)/python docs/build_audit.py
+	$(BIN)/python docs/build_questions.py
 
 # What a terminal shows of the examples: docs/pictures, and the page of the stored plan in README.md and docs/command-line.md.
 pictures: $(VENV)/.installed
