@@ -40,19 +40,41 @@ def loads_a_day(plan: Any) -> float:
     return found
 
 
-def assert_few_loads(plan: Any) -> None:
-    """Where loads are counted, systems of a kind at a site load weights at most twice a day each, but for those that are paid for by the hour."""
-    by_hour = {(row["site"], row["system"]) for row in plan["fleet"] if "running" in row}
-    held: dict[tuple[str, str], float] = {}
-    for row in plan["fleet"]:
-        held[row["site"], row["system"]] = held.get((row["site"], row["system"]), 0.0) + row["count"]
-    days = sum({row["slot"]: row["seconds"] for row in plan["schedule"]}.values()) / 86400
-    loads: dict[tuple[str, str], float] = {}
+KEY = ("system", "offer", "how", "topology", "network_size")
+
+
+def loads_of_days(plan: Any) -> dict[tuple[Any, ...], tuple[float, float]]:
+    """Count, by (first slot of a day, site, kind of systems), the systems that load weights in the day and those that are held in it.
+
+    Read from the workers that the schedule keeps resident. Days are of 24 slots, and each repeats itself; systems that are paid for by the hour
+    are left out, and systems differ in kind where their offers or networks do.
+    """
+    window = {row["slot"]: row["window"] for row in plan["schedule"]}
+    assert len(window) % 24 == 0
+    fleet = [((row["site"], *(row.get(key) for key in KEY)), row) for row in plan["fleet"]]
+    by_hour = {kind for kind, row in fleet if "running" in row}
+    points = {point["id"]: point for workload in plan["workloads"] for point in workload["points"]}
+    residents: dict[str, dict[int, list[int]]] = {}
+    for row in plan["schedule"]:
+        for name, workers in row.get("resident", {}).items():
+            residents.setdefault(name, {})[row["slot"]] = workers
+    days: dict[tuple[Any, ...], tuple[float, float]] = {}
     for row in plan.document.get("deployments", ()):
-        for pool in row["pools"]:
-            place = row["site"], pool["system"]
-            loads[place] = loads.get(place, 0.0) + pool.get("loads", 0.0) * pool["systems_per_worker"] / days
-    assert all(count <= 2 * held[place] + 1e-6 for place, count in loads.items() if place not in by_hour), loads
+        here, none = residents.get(row["point"], {}), [0] * len(row["pools"])
+        for i, (pool, asked) in enumerate(zip(row["pools"], points[row["point"]]["pools"], strict=True)):
+            kind = row["site"], *(asked.get(key) for key in KEY)
+            for day in range(0, 0 if kind in by_hour else len(window), 24):
+                rises = (here.get(day + h, none)[i] - here.get(day + (h - 1) % 24, none)[i] for h in range(24))
+                held = sum(own["count"] for of, own in fleet if of == kind and own["window"] in (None, window[day]))
+                before, _ = days.get((day, *kind), (0.0, held))
+                days[day, *kind] = before + sum(max(0, rise) for rise in rises) * pool["systems_per_worker"], held
+    return days
+
+
+def assert_few_loads(plan: Any) -> None:
+    """Where loads are counted, systems of a kind at a site load weights at most twice in each day."""
+    many = {place: found for place, found in loads_of_days(plan).items() if found[0] > 2 * found[1] + 1e-6}
+    assert not many
 
 
 def systems(plan: Any) -> int:
