@@ -39,6 +39,7 @@ def add_dashboard(commands: Commands) -> None:
         "--server.headless", dest="headless", choices=("true", "false"), help=helped("help.dashboard_headless")
     )
     dashboard.add_argument("--readonly", metavar="DIR", help=helped("help.dashboard_readonly"))
+    dashboard.add_argument("--keep-days", type=_days, metavar="N", help=helped("help.dashboard_keep"))
     dashboard.set_defaults(run=_dashboard)
 
 
@@ -50,6 +51,16 @@ def _port(text: str) -> int:
     return port
 
 
+def _days(text: str) -> int:
+    """Parse a number of days."""
+    from planner.dashboard.frozen.life import MOST_DAYS
+
+    days = int(text)
+    if not 1 <= days <= MOST_DAYS:
+        raise argparse.ArgumentTypeError(Message.of("cli.days_expected", most=str(MOST_DAYS)).text())
+    return days
+
+
 def _dashboard(arguments: argparse.Namespace) -> int:
     from planner.dashboard.launch import MISSING, has_streamlit, launch
 
@@ -59,5 +70,5 @@ def _dashboard(arguments: argparse.Namespace) -> int:
     if arguments.readonly is not None and not Path(arguments.readonly).is_dir():
         print(Message.of("cli.no_folder_of_plans", name=arguments.readonly).text(), file=sys.stderr)
         return USAGE
-    launch(arguments.port, arguments.address, arguments.headless, arguments.readonly)
+    launch(arguments.port, arguments.address, arguments.headless, arguments.readonly, arguments.keep_days)
     return OK

@@ -9,10 +9,10 @@ SCRIPT = """<script>
   if (window.flopwattHistory) return;
   window.flopwattHistory = true;
   const push = history.pushState.bind(history);
-  const scenario = (url) => JSON.stringify(["base", "set", "edits"].map((key) => url.searchParams.getAll(key)));
+  const scenario = (url) => JSON.stringify(["base", "set", "edits", "link"].map((key) => url.searchParams.getAll(key)));
   history.pushState = (state, title, address) => {
     const here = new URL(location.href), there = new URL(address ?? "", location.href);
-    const refines = here.pathname === there.pathname && (!here.searchParams.has("base") || scenario(here) === scenario(there));
+    const refines = here.pathname === there.pathname && (!["base", "link"].some((key) => here.searchParams.has(key)) || scenario(here) === scenario(there));
     if (refines) history.replaceState(state, title, address);
     else push(state, title, address);
   };

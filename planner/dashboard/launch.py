@@ -6,7 +6,8 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from planner.dashboard.shelf import READONLY
+from planner.dashboard.frozen.life import KEEP_DAYS
+from planner.dashboard.frozen.shelf import READONLY
 
 REQUIREMENT = "streamlit>=1.67"
 MISSING = f'The dashboard needs Streamlit, which is missing. Install it: python -m pip install "{REQUIREMENT}"'
@@ -44,11 +45,20 @@ def options(port: int | None, address: str, headless: str | None) -> list[str]:
 
 
 def launch(
-    port: int | None = None, address: str = "localhost", headless: str | None = None, readonly: str | None = None
+    port: int | None = None,
+    address: str = "localhost",
+    headless: str | None = None,
+    readonly: str | None = None,
+    keep_days: int | None = None,
 ) -> None:
-    """Serve the dashboard until interrupted; `readonly`: a folder of stored plans, which it shows and nothing else."""
+    """Serve the dashboard until interrupted.
+
+    `readonly`: a folder of stored plans, which it shows and nothing else; `keep_days`: for how many days a plan link may open.
+    """
     from streamlit.web.cli import main
 
     if readonly is not None:
         os.environ[READONLY] = str(Path(readonly).resolve())
+    if keep_days is not None:
+        os.environ[KEEP_DAYS] = str(keep_days)
     main(options(port, address, headless), prog_name="streamlit", standalone_mode=False)

@@ -6,15 +6,16 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
-from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from planner.dashboard import answers, history, shelf, sources, units
+from planner.dashboard import history, sources, units
+from planner.dashboard.frozen import links, shelf
+from planner.dashboard.frozen.links import LINK
 from planner.dashboard.state import store
 from planner.dashboard.state.scenario import UPLOAD, Scenario
-from planner.dashboard.state.session import Work, opened
+from planner.dashboard.state.session import Work, forked, opened
 from planner.dashboard.views import units as units_view
 from planner.dashboard.views.plan import BEGUN
 from planner.dashboard.workers import studying
@@ -25,6 +26,7 @@ from planner.messages import DEFAULT, languages
 from planner.report.locale import Words
 
 POLL_S = 0.5
+FORK = "fork"  # in the state of the session: the link whose plan the visitor takes over
 VIEWS = "planner.dashboard.views"
 PAGES = {
     "plan": ":material/receipt_long:",
@@ -50,12 +52,10 @@ def draw() -> None:
         return
     st.html(history.SCRIPT, unsafe_allow_javascript=True)
     query = {name: st.query_params.get_all(name) for name in st.query_params}
-    if "work" not in st.session_state:
-        st.session_state.work = opened(query)
-        st.session_state.work.remember(_cookie() or store.new_id())
-    elif _has_come_back():
-        st.session_state.work.follow(query)
-    work: Work = st.session_state.work
+    if LINK in query and FORK not in st.session_state:
+        _frozen(query)
+        return
+    work = _work(query)
     t = units_view.chosen(work, t.language, query)
     pages = {
         name: st.Page(
@@ -88,8 +88,34 @@ def draw() -> None:
         with bar:
             _bar(work, t)
     _write_address(work, t)
-    if work.uploads and work.browser != _cookie():
+    if (work.uploads or st.session_state.get("links")) and work.browser != _cookie():
         st.html(SET_COOKIE.format(name=COOKIE, value=work.browser), unsafe_allow_javascript=True)
+
+
+def _work(query: dict[str, list[str]]) -> Work:
+    """Return the visitor's work: begun at the first look, led by the history of the browser, and with the plan of a link that was taken over."""
+    state = st.session_state
+    fork = links.opened(state.pop(FORK)) if FORK in state else None
+    if "work" not in state:
+        state.work = opened({} if fork else query)
+        state.work.remember(_cookie() or store.new_id())
+    elif _has_come_back():
+        state.work.follow(query)
+    if fork and fork.plan and fork.record:
+        forked(state.work, fork.plan, fork.record.base, fork.record.edits)
+    work: Work = state.work
+    return work
+
+
+def _frozen(query: dict[str, list[str]]) -> None:
+    """Draw the page of a plan link, without any work of the visitor; the choice of a language comes last, for the figures are waited for."""
+    bar = st.container()
+    t = import_module(f"{VIEWS}.frozen").draw(query[LINK][0], _language(), query)
+    with bar:
+        _choose_language(t)
+    wanted = {LINK: query[LINK][:1], **_ways(t)}
+    if query != wanted:
+        st.query_params.from_dict(wanted)
 
 
 def _cookie() -> str:
@@ -143,7 +169,7 @@ def _bar(work: Work, t: Words) -> None:
         with st.popover(t("choose.upload"), icon=":material/upload:", disabled=work.job is not None, key=closed):
             _upload(work, t)
         with st.popover(t("share.title"), icon=":material/share:", disabled=bool(work.scenario.problems)):
-            _share(work, t)
+            import_module(f"{VIEWS}.share").draw(work, _ways(t), t)
         with st.popover(t("units.title"), icon=":material/straighten:"):
             units_view.draw(work, t)
         _choose_language(t)
@@ -201,39 +227,10 @@ def _upload(work: Work, t: Words) -> None:
     st.rerun()
 
 
-def _share(work: Work, t: Words) -> None:
-    """Offer a link for others, the command and the Python that give the same plan."""
-    if work.scenario.problems:
-        return
-    st.caption(t("share.own" if work.kept else "share.not_kept"))
-    st.caption(t("share.link.words"))
-    if st.button(t("share.link"), key="share-link", icon=":material/link:"):
-        st.session_state.link = (work.scenario.key, _link(work, t))
-    of, link = st.session_state.get("link", ("", ""))
-    if link and of == work.scenario.key:
-        st.code(link, language=None, wrap_lines=True)
-    st.caption(t("share.command"))
-    st.code(work.scenario.command(), language="sh", wrap_lines=True)
-    st.code(work.scenario.python(), language="python", wrap_lines=True)
-    st.download_button(
-        t("download.scenario"),
-        lambda: answers.spec_text(work.scenario.document()),
-        "spec.json",
-        "application/json",
-        on_click="ignore",
-        icon=":material/download:",
-    )
-
-
-def _link(work: Work, t: Words) -> str:
-    """Make a link for others to the page at hand, with the scenario, its plan, units and language."""
-    return f"{st.context.url or ''}?{urlencode({**work.share(), **_ways(t)}, doseq=True)}"
-
-
 def _ways(t: Words) -> dict[str, list[str]]:
     """Return units and language as parameters of an address."""
     language = {"lang": [t.language]} if t.language != DEFAULT else {}
-    return {**units.to_address(st.session_state.units), **language}
+    return {**units.to_address(st.session_state.get("units", {})), **language}
 
 
 def _write_address(work: Work, t: Words) -> None:

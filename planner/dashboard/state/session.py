@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from planner.dashboard import answers, sources
+from planner.dashboard import sources
 from planner.dashboard.state import store
 from planner.dashboard.state.digest import digest
 from planner.dashboard.state.scenario import BASE, KEPT, SET, UPLOAD, Scenario, not_kept
@@ -21,6 +22,9 @@ from planner.dashboard.workers.wire import coded, said
 from planner.errors import Issue, SpecError
 from planner.plan import Plan
 from planner.plan.upgrade import upgraded
+
+if TYPE_CHECKING:
+    from planner.dashboard import answers
 
 KEPT_PLANS = 8
 MOST_SAVED = 60
@@ -38,7 +42,8 @@ class Shown:
     """A plan on the page, with its files, findings and what changed."""
 
     plan: Plan
-    files: tuple[answers.Download, ...]
+    name: str
+    """By which its files are called."""
     findings: tuple[str, ...] = ()
     stored: bool = False
     origin: str = ""
@@ -47,6 +52,16 @@ class Shown:
     """Charts that were written, in the language of Vega-Lite."""
     sites: dict[str, Shown] = field(default_factory=dict, compare=False)
     """The same plan at single sites."""
+    _files: tuple[answers.Download, ...] = field(default=(), compare=False)
+
+    @property
+    def files(self) -> tuple[answers.Download, ...]:
+        """Return the plan as files; written when the page first offers them, after its main figures."""
+        if not self._files:
+            from planner.dashboard import answers  # loads the report, which the main figures need none of
+
+            self._files = answers.downloads(self.plan, self.name)
+        return self._files
 
     def at_site(self, site: str) -> Shown:
         """Return the plan at one site."""
@@ -54,7 +69,7 @@ class Shown:
 
         if site not in self.sites:
             part = one_site.at_site(self.plan, site)
-            self.sites[site] = Shown(part, self.files, self.findings, self.stored, self.origin)
+            self.sites[site] = Shown(part, self.name, self.findings, self.stored, self.origin)
         return self.sites[site]
 
 
@@ -134,7 +149,7 @@ class Work:
         scenario = scenario or self.scenario
         key = digest(document)
         self.plans.pop(key, None)
-        shown = Shown(plan, answers.downloads(plan, scenario.base), findings, origin=scenario.origin)
+        shown = Shown(plan, scenario.base, findings, origin=scenario.origin)
         self.plans[key] = shown
         while len(self.plans) > KEPT_PLANS:
             self.plans.pop(next(iter(self.plans)))
@@ -273,8 +288,9 @@ class Work:
         for row in map(said, found["plans"]):
             if row["key"] not in self.plans:
                 plan = Plan.of(upgraded(row["plan"]))
-                files = answers.downloads(plan, str(plan.document["name"]))
-                self.plans[row["key"]] = Shown(plan, files, tuple(row["findings"]), origin=root.origin)
+                self.plans[row["key"]] = Shown(
+                    plan, str(plan.document["name"]), tuple(row["findings"]), origin=root.origin
+                )
 
 
 def opened(query: Query) -> Work:
@@ -284,11 +300,22 @@ def opened(query: Query) -> Work:
     return work
 
 
+def forked(work: Work, plan: Plan, base: str, edits: Sequence[tuple[str, Any]]) -> None:
+    """Take a plan of others into a work: its spec becomes the scenario at hand, as edits of an example where it is one, and its plan is kept."""
+    document, scenario = plan.document["spec"], Scenario.of_upload(plan.document["spec"])
+    if base in sources.examples():
+        example = Scenario(base, tuple(edits))
+        with suppress(SpecError):  # the example may be another one in this release
+            scenario = example if sources.canonical(example.document()) == sources.canonical(document) else scenario
+    work.turn_to(scenario)
+    work.keep(scenario.document(), plan, ())
+
+
 @cache
 def _stored(name: str) -> Shown | None:
     """Return the stored plan of an example; all visitors share it."""
     plan = sources.plan_of_example(name)
-    return None if plan is None else Shown(plan, answers.downloads(plan, name), stored=True)
+    return None if plan is None else Shown(plan, name, stored=True)
 
 
 def _list_of(browser: str) -> str:

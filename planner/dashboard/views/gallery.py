@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import streamlit as st
 
-from planner.dashboard import answers, headline, shelf, sources
+from planner.dashboard import headline, sources
+from planner.dashboard.frozen import shelf
+from planner.dashboard.frozen.stored import Held
 from planner.dashboard.state.session import Shown
-from planner.dashboard.views.plan import BEGUN, HEAD_START_S, draw_figures
+from planner.dashboard.views.frozen import draw_frozen
 from planner.escape import page
 from planner.plan import Plan
 from planner.report.locale import Words
@@ -30,22 +30,11 @@ def draw(t: Words) -> None:
     draw_frozen(_shown(name, held), t)
 
 
-def draw_frozen(shown: Shown, t: Words) -> None:
-    """Draw a plan without anything that changes or solves it."""
-    draw_figures(shown, [], t)
-    if BEGUN not in st.session_state:
-        time.sleep(HEAD_START_S)  # as on the page of a plan that can be changed
-        st.session_state[BEGUN] = True
-    from planner.dashboard.views import plan_sections  # loaded while the browser draws the figures
-
-    plan_sections.draw_rest(shown, t, on_repair=None, on_more_time=lambda: None)
-
-
-def _shown(name: str, held: shelf.Held) -> Shown:
+def _shown(name: str, held: Held) -> Shown:
     """Prepare a plan for its page, once for a visitor."""
     known: dict[str, Shown] = st.session_state.setdefault("frozen", {})
     if name not in known or known[name].plan is not held.plan:
-        known[name] = Shown(held.plan, answers.downloads(held.plan, name), held.findings)
+        known[name] = Shown(held.plan, name, held.findings)
     return known[name]
 
 

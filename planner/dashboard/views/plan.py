@@ -58,18 +58,19 @@ def _rest(work: Work, shown: Shown | None, form: Any, t: Words) -> None:
         plan_sections.draw_rest(
             shown,
             t,
-            on_repair=None if busy else lambda: plan_form.repair(work),
+            on_repair=lambda: plan_form.repair(work),
             on_more_time=lambda: None if busy else plan_form.more_time(work),
+            busy=busy,
         )
     elif not busy:
         st.header(page(t.phrase(sources.title_of(str(work.scenario.document()["name"])))))
         st.info(t("page.unsolved"))
 
 
-def draw_figures(shown: Shown, changes: list[dict[str, Any]], t: Words) -> None:
-    """Draw name, verdict, sentence and main figures of a plan."""
+def draw_figures(shown: Shown, changes: list[dict[str, Any]], t: Words, title: str = "") -> None:
+    """Draw name, or a title in its place, verdict, sentence and main figures of a plan."""
     plan = shown.plan
-    st.header(page(t.phrase(sources.title_of(str(plan.document["name"])))), anchor=False)
+    st.header(page(title or t.phrase(sources.title_of(str(plan.document["name"])))), anchor=False)
     _verdict(shown, changes, t)
     if headline.tells_figures(plan):
         st.markdown(headline.in_short(plan, t))

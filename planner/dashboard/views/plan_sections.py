@@ -51,9 +51,13 @@ EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 def draw_rest(
-    shown: Shown, t: Words, on_repair: Callable[[], None] | None, on_more_time: Callable[[], MoreTime | None]
+    shown: Shown,
+    t: Words,
+    on_repair: Callable[[], None] | None,
+    on_more_time: Callable[[], MoreTime | None],
+    busy: bool = False,
 ) -> None:
-    """Draw the part of a plan below its main figures, down to its sources; `on_repair` applies the repair of an infeasible one."""
+    """Draw the part of a plan below its main figures, down to its sources; `on_repair` applies the repair of an infeasible one, once not `busy`."""
     plan = shown.plan
     _notes(plan, t)
     if headline.tells_figures(plan):
@@ -65,7 +69,7 @@ def draw_rest(
         _downloads(shown, t)
         _limits(plan, t)
     else:
-        _diagnosis(plan, t, on_repair)
+        _diagnosis(plan, t, on_repair, busy)
         if plan.status == "limit":
             _out_of_time(t, on_more_time())
         _downloads(shown, t)
@@ -251,7 +255,7 @@ def _assumptions(plan: Plan, t: Words) -> None:
     st.dataframe(answers.assumption_table(plan, t), hide_index=True, width="stretch", column_config=config)
 
 
-def _diagnosis(plan: Plan, t: Words, on_repair: Callable[[], None] | None) -> None:
+def _diagnosis(plan: Plan, t: Words, on_repair: Callable[[], None] | None, busy: bool) -> None:
     if told := list(notes.sentences(plan, t.language, notes.REASONS)):
         st.subheader(t("section.reasons"))
         for sentence in told:
@@ -270,7 +274,8 @@ def _diagnosis(plan: Plan, t: Words, on_repair: Callable[[], None] | None) -> No
         st.caption(t("repair.checked" if found["repair_checked"] else "repair.unchecked"))
         if found["conflict_of"] == "amounts":
             st.caption(t("repair.amounts"))
-        st.button(t("repair.apply"), key="repair", on_click=on_repair, disabled=on_repair is None)
+        if on_repair is not None:
+            st.button(t("repair.apply"), key="repair", on_click=on_repair, disabled=busy)
 
 
 def _background(plan: Plan, t: Words) -> None:

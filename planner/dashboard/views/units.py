@@ -18,8 +18,13 @@ from planner.report.locale.display import MILLION
 
 def chosen(work: Work, language: str, query: Mapping[str, list[str]]) -> Words:
     """Build the texts of a page, with the units that the visitor chose, or that the address named at first."""
+    return of_document(_document(work), language, query)
+
+
+def of_document(document: Mapping[str, object], language: str, query: Mapping[str, list[str]]) -> Words:
+    """Build the texts of a page that shows the plan of a spec."""
     choices = st.session_state.setdefault("units", units.from_address(query))
-    return Words(language, units.display(choices, sources.rates(_document(work))))
+    return Words(language, units.display(choices, sources.rates(document)))
 
 
 def draw(work: Work, t: Words) -> None:

@@ -295,17 +295,19 @@ def test_a_dead_link_says_so_on_every_page_and_shows_no_plan():
     assert not page.error and page.query_params["base"] == "quality" and page.text_input
 
 
-def test_a_link_for_others_opens_the_scenario_alone(tiny_plan):
+def test_a_link_of_a_scenario_without_a_plan_opens_its_figures_alone(tiny_plan):
     page = opened(work_with(json.loads(TINY), tiny_plan))
     choose(page, "quality")
     page.session_state.work.save_as("not for others")
     own = page.session_state.work.by_base
     choose(page, next(origin for origin, scenario in own.items() if scenario.upload))
-    page.button(key="share-link").click().run()
+    page.session_state.work.turn_to(page.session_state.work.scenario.with_edits({"sites[0].power": "3 MW"}))
+    page.run().button(key="share-link").click().run()
     link = parse_qs(urlparse(page.code[0].value).query)
     assert link["base"] == ["upload"] and link["id"] != [page.query_params["id"]]
     guest = opened(**link)
-    assert metrics(guest) == metrics(page) and not guest.session_state.work.saved
+    assert not guest.metric and not guest.session_state.work.saved
+    assert guest.session_state.work.scenario == page.session_state.work.scenario
     assert [guest.query_params["id"]] == link["id"]  # nothing was changed yet
 
 

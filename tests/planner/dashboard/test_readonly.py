@@ -11,7 +11,8 @@ pytest.importorskip("streamlit")
 from streamlit.testing.v1 import AppTest
 
 from planner.cli import main as cli
-from planner.dashboard import shelf, sources
+from planner.dashboard import sources
+from planner.dashboard.frozen import shelf
 from planner.dashboard.state import store
 from planner.dashboard.workers import bounds
 from planner.exit_codes import OK, USAGE

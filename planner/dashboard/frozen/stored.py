@@ -1,0 +1,74 @@
+"""Read plans that were stored as files: `NAME.json` or `NAME.json.gz`, as `plan --format json` writes them. No Streamlit here, and no solver."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from planner.errors import SpecError
+from planner.plan import Plan, parse_plan
+
+ENDINGS = (".json", ".json.gz")
+MOST_HELD = 64
+"""Plans that are held in memory."""
+MOST_BYTES = 100_000_000
+"""Of a plan, unpacked."""
+
+
+class Held(NamedTuple):
+    """A stored plan, and what its verification found."""
+
+    plan: Plan
+    findings: tuple[str, ...]
+
+
+class State(NamedTuple):
+    """A file as it is now: a later state of it is read anew."""
+
+    path: Path
+    changed_ns: int
+    size: int
+
+    @classmethod
+    def of(cls, path: Path) -> State:
+        """Look at a file. Raises OSError."""
+        status = path.stat()
+        return cls(path, status.st_mtime_ns, status.st_size)
+
+
+def unpacked(content: bytes) -> bytes:
+    """Unpack what gzip packed, up to `MOST_BYTES`. Raises OSError, EOFError or zlib.error for what it did not, ValueError for more."""
+    reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    found = reader.decompress(content, MOST_BYTES + 1)
+    if len(found) > MOST_BYTES:
+        raise ValueError(f"more than {MOST_BYTES} bytes")
+    if not reader.eof:
+        raise EOFError("the end is missing")
+    return found
+
+
+def packed(plan: Plan) -> bytes:
+    """Write a plan as the contents of `NAME.json.gz`."""
+    return gzip.compress(plan.to_json().encode(), mtime=0)
+
+
+@lru_cache(maxsize=MOST_HELD)
+def read(state: State) -> Plan | None:
+    """Read a plan; None for a file that holds none, or that is gone."""
+    try:
+        content = state.path.read_bytes()
+        return parse_plan(unpacked(content) if state.path.suffix == ".gz" else content)
+    except (OSError, EOFError, ValueError, zlib.error, SpecError):
+        return None
+
+
+@lru_cache(maxsize=MOST_HELD)
+def verified(state: State) -> Held | None:
+    """Read a plan and verify it; None for a file that holds none."""
+    from planner.verify.plan import verify_plan
+
+    plan = read(state)
+    return None if plan is None else Held(plan, tuple(map(str, verify_plan(plan) if plan.has_answer else ())))
