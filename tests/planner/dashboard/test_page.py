@@ -549,11 +549,11 @@ def test_saved_scenarios_are_compared_in_words_and_figures(tiny_plan):
     work.keep(dearer.document(), planner.solve(dearer.document()), ())
     page = opened_at("compare", work)
     assert not page.exception and len(page.info) == 1
-    page.text_input[0].set_value("usual")
+    page.text_input(key=f"name-{work.scenario.key}").set_value("usual")
     page.button(key="save-scenario").click().run()
     work.turn_to(dearer)
     page.run()
-    page.text_input[0].set_value("dearer")
+    page.text_input(key=f"name-{work.scenario.key}").set_value("dearer")
     page.button(key="save-scenario").click().run()
     assert not page.exception and [scenario.name for scenario in work.saved] == ["usual", "dearer"]
     first, second = tiny_plan["totals"]["cost"], work.shown_of(dearer).plan["totals"]["cost"]
