@@ -12,7 +12,8 @@ SCRIPT = """<script>
   const scenario = (url) => JSON.stringify(["base", "set", "edits", "link"].map((key) => url.searchParams.getAll(key)));
   history.pushState = (state, title, address) => {
     const here = new URL(location.href), there = new URL(address ?? "", location.href);
-    const refines = here.pathname === there.pathname && (!["base", "link"].some((key) => here.searchParams.has(key)) || scenario(here) === scenario(there));
+    const taken = here.searchParams.get("view") === "mine";
+    const refines = taken || here.pathname === there.pathname && (!["base", "link"].some((key) => here.searchParams.has(key)) || scenario(here) === scenario(there));
     if (refines) history.replaceState(state, title, address);
     else push(state, title, address);
   };

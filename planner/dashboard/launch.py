@@ -35,7 +35,7 @@ def has_streamlit() -> bool:
 def options(port: int | None, address: str, headless: str | None) -> list[str]:
     """Build the arguments of `streamlit` for the page."""
     asked = {"port": port, "address": address, "headless": headless}
-    script = str(Path(__file__).with_name("__main__.py"))
+    script = str(Path(__file__).with_name("serve.py"))
     return [
         "run",
         script,

@@ -12,6 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from planner.dashboard import history, sources, units
 from planner.dashboard.frozen import links, shelf
+from planner.dashboard.frozen.front import MINE, VIEW
 from planner.dashboard.frozen.links import LINK
 from planner.dashboard.state import store
 from planner.dashboard.state.scenario import UPLOAD, Scenario
@@ -52,7 +53,7 @@ def draw() -> None:
         return
     st.html(history.SCRIPT, unsafe_allow_javascript=True)
     query = {name: st.query_params.get_all(name) for name in st.query_params}
-    if LINK in query and FORK not in st.session_state:
+    if LINK in query and not _takes(query):
         _frozen(query)
         return
     work = _work(query)
@@ -92,6 +93,14 @@ def draw() -> None:
         st.html(SET_COOKIE.format(name=COOKIE, value=work.browser), unsafe_allow_javascript=True)
 
 
+def _takes(query: dict[str, list[str]]) -> bool:
+    """Tell whether the visitor takes the plan of a link over: by the button of its page here, or by the address that its report links to."""
+    state, name = st.session_state, query[LINK][0]
+    if query.get(VIEW) == [MINE] and state.get("taken") != name:
+        state[FORK] = state.taken = name
+    return FORK in state
+
+
 def _work(query: dict[str, list[str]]) -> Work:
     """Return the visitor's work: begun at the first look, led by the history of the browser, and with the plan of a link that was taken over."""
     state = st.session_state
@@ -113,7 +122,7 @@ def _frozen(query: dict[str, list[str]]) -> None:
     t = import_module(f"{VIEWS}.frozen").draw(query[LINK][0], _language(), query)
     with bar:
         _choose_language(t)
-    wanted = {LINK: query[LINK][:1], **_ways(t)}
+    wanted = {**{key: query[key] for key in (LINK, VIEW) if key in query}, **_ways(t)}
     if query != wanted:
         st.query_params.from_dict(wanted)
 

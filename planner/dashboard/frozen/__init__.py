@@ -1,1 +1,1 @@
-"""Plans that are shown as they were stored: those of a folder, of the examples, and of links that visitors made. Nothing here solves."""
+"""Plans that are shown as they were stored: by a folder, by the examples, and by links that visitors made. Nothing here solves."""

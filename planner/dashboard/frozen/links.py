@@ -1,12 +1,13 @@
 """Keep plans that visitors shared, each under an id that cannot be guessed. No Streamlit here, and no solver.
 
-A link is two files of the folder `links` beside the works: `ID.json.gz`, the plan as the examples store theirs, and `ID.link`, which says
-who made it, when, until when it opens, and how the plan's file reads. The second is written last and changed first, so that a link opens
-whole or not at all. To open a link writes nothing, and a full store refuses another link rather than give up one that lives.
+A link is three files of the folder `links` beside the works: `ID.json.gz`, the plan as the examples store theirs, `ID.html.gz`, its report in
+the language of whoever shared it, and `ID.link`, which says who made it, when, until when it opens, and the hash of the plan's file. The last
+is written last and changed first, so that a link opens whole or not at all. To open a link writes nothing, and a full store refuses another link rather than give up one that lives.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import threading
@@ -15,6 +16,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -46,7 +48,7 @@ UNFINISHED_S = HOUR_S
 LINK = "link"
 """Key of the address of a link."""
 HOME = "links"
-PLAN, RECORD = ".json.gz", ".link"
+PLAN, PAGE, RECORD = ".json.gz", ".html.gz", ".link"
 VERSION = 1
 _LOCK = threading.RLock()  # visitors are threads of one server
 Over = Literal["unknown", "expired", "removed", "damaged"]
@@ -55,7 +57,7 @@ Over = Literal["unknown", "expired", "removed", "damaged"]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is known of a link beside its plan."""
+    """The record of a link, beside its plan."""
 
     id: str
     owner: str
@@ -71,6 +73,8 @@ class Record:
     """The example that the plan's spec changes; empty for an upload, of which a link holds the spec alone."""
     edits: tuple[tuple[str, Any], ...] = ()
     """Of the example."""
+    language: str = ""
+    """Of the report; empty where none was written."""
     removed: bool = False
 
     def over(self) -> Over | None:
@@ -97,6 +101,11 @@ def owner_of(secret: str) -> str:
     return hashlib.sha256(f"links of {secret}".encode()).hexdigest()
 
 
+def day(seconds: float) -> str:
+    """Write the day of a time since 1970 [s], in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
 def make(
     plan: Plan,
     secret: str,
@@ -106,10 +115,14 @@ def make(
     base: str = "",
     edits: Sequence[tuple[str, Any]] = (),
     keep_days: int | None = None,
+    report: tuple[str, str] = ("", ""),
 ) -> str:
-    """Freeze a plan under a new id, which is returned. Raises SpecError where the store takes none, with the remedy."""
-    content = packed(plan)
-    if len(content) > MOST_BYTES:
+    """Freeze a plan under a new id, which is returned; `report`: language and HTML of its report.
+
+    Raises SpecError where the store takes none, with the remedy.
+    """
+    content, sheet = packed(plan), gzip.compress(report[1].encode(), compresslevel=6, mtime=0)
+    if len(content) + len(sheet) > MOST_BYTES:
         raise _refused("links.too_large", most=f"{MOST_BYTES / 1e6:g} MB")
     now, name = time.time(), store.new_id()
     record = Record(
@@ -122,16 +135,20 @@ def make(
         author=author.strip()[:MOST_LETTERS],
         base=base,
         edits=tuple(edits),
+        language=report[0],
     )
     with _LOCK:
-        _make_room(record.owner, len(content))
+        _make_room(record.owner, len(content) + len(sheet))
         try:
             folder().mkdir(mode=0o700, parents=True, exist_ok=True)
             write_file(folder() / f"{name}{PLAN}", content)
+            if record.language:
+                write_file(folder() / f"{name}{PAGE}", sheet)
             _write(record)
         except OSError:
-            with suppress(OSError):
-                (folder() / f"{name}{PLAN}").unlink()
+            for ending in (PLAN, PAGE):
+                with suppress(OSError):
+                    (folder() / f"{name}{ending}").unlink()
             raise _refused("links.not_writable") from None
     return name
 
@@ -150,6 +167,14 @@ def opened(name: str) -> Opened:
     return Opened(record, over="damaged") if plan is None else Opened(record, plan)
 
 
+def report_of(record: Record) -> str | None:
+    """Read the report of a link; None where there is none that is whole."""
+    try:
+        return unpacked((folder() / f"{record.id}{PAGE}").read_bytes()).decode() if record.language else None
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None
+
+
 def of_owner(secret: str) -> list[Record]:
     """List the links of an owner that live, the newest first."""
     mine = [record for record in _records() if record.owner == owner_of(secret) and record.over() is None]
@@ -164,14 +189,15 @@ def remove(name: str, secret: str) -> bool:
             return False
         try:
             _write(replace(record, removed=True, title="", author="", base="", edits=()))
-            (folder() / f"{name}{PLAN}").unlink(missing_ok=True)
+            for ending in (PLAN, PAGE):
+                (folder() / f"{name}{ending}").unlink(missing_ok=True)
         except OSError:
             return False
     return True
 
 
 def _make_room(owner: str, size: int) -> None:
-    """Remove plans of links that are over, and what is left of those long over. Raises SpecError where the store is full nonetheless."""
+    """Remove plans of links that are over, and the records of links long over. Raises SpecError where the store is full nonetheless."""
     living, mine = set[str](), 0
     for record in _records():
         if (over := record.over()) is None:
@@ -181,10 +207,10 @@ def _make_room(owner: str, size: int) -> None:
             with suppress(OSError):
                 (folder() / f"{record.id}{RECORD}").unlink()
     held = 0
-    for path in folder().glob(f"*{PLAN}"):
+    for path in (*folder().glob(f"*{PLAN}"), *folder().glob(f"*{PAGE}")):
         with suppress(OSError):
             status = path.stat()
-            if path.name.removesuffix(PLAN) in living:
+            if path.name.partition(".")[0] in living:
                 held += status.st_size
             elif status.st_mtime + UNFINISHED_S < time.time():
                 path.unlink()
@@ -201,7 +227,7 @@ def _records() -> Iterator[Record]:
 
 
 def _record(name: str) -> Record | None:
-    """Read what is known of a link; None where there is none, and for a name that is no id."""
+    """Read the record of a link; None where there is none, and for a name that is no id."""
     if not store.is_id(name):
         return None
     try:

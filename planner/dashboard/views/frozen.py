@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 
 import streamlit as st
 
 from planner.dashboard.frozen import links
+from planner.dashboard.frozen.links import day
 from planner.dashboard.state.session import Shown
 from planner.dashboard.views import units as units_view
 from planner.dashboard.views.plan import BEGUN, HEAD_START_S, draw_figures
@@ -29,7 +29,7 @@ def draw(name: str, language: str, query: dict[str, list[str]]) -> Words:
     record = found.record
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            t("links.fork"), key="fork", on_click=_fork, args=(name,), type="primary", icon=":material/fork_right:"
+            t("links.mine"), key="fork", on_click=_fork, args=(name,), type="primary", icon=":material/fork_right:"
         )
         st.caption(_made(record, t))
     known: dict[str, Shown] = st.session_state.setdefault("frozen", {})
@@ -48,11 +48,6 @@ def draw_frozen(shown: Shown, t: Words, title: str = "") -> None:
     from planner.dashboard.views import plan_sections  # loaded while the browser draws the figures
 
     plan_sections.draw_rest(shown, t, on_repair=None, on_more_time=lambda: None)
-
-
-def day(seconds: float) -> str:
-    """Write the day of a time since 1970 [s], in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
 def _made(record: links.Record, t: Words) -> str:

@@ -8,13 +8,13 @@ import streamlit as st
 
 from planner.dashboard import answers, sources
 from planner.dashboard.frozen import life, links
-from planner.dashboard.frozen.links import LINK, Record
+from planner.dashboard.frozen.links import LINK, Record, day
 from planner.dashboard.state.scenario import UPLOAD
 from planner.dashboard.state.session import Shown, Work
-from planner.dashboard.views.frozen import day
 from planner.errors import SpecError
 from planner.escape import page
 from planner.report.locale import Words
+from planner.report.outputs.html import html_page
 
 MADE = "link"  # (key of the scenario, its link) in the state of the session
 MINE = "links"  # links of the visitor
@@ -74,7 +74,14 @@ def _freeze(work: Work, shown: Shown, ways: dict[str, list[str]], t: Words) -> N
         base, edits = ("", ()) if scenario.base == UPLOAD else (scenario.base, scenario.edits)
         try:
             name = links.make(
-                shown.plan, work.browser, title=title, author=author, base=base, edits=edits, keep_days=keep
+                shown.plan,
+                work.browser,
+                title=title,
+                author=author,
+                base=base,
+                edits=edits,
+                keep_days=keep,
+                report=(t.language, html_page(shown.plan, t.language)),
             )
         except SpecError as error:
             st.error(" ".join(page(t.phrase(problem.message)) for problem in error.problems))
@@ -101,7 +108,7 @@ def _mine(work: Work, ways: dict[str, list[str]], t: Words) -> None:
     mine: list[Record] = st.session_state[MINE]
     if not mine:
         return
-    with st.expander(t("links.mine", count=len(mine))):
+    with st.expander(t("links.yours", count=len(mine))):
         for record in mine:
             with st.container(horizontal=True, vertical_alignment="center"):
                 words = t(

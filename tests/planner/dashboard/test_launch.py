@@ -26,7 +26,7 @@ def test_the_command_starts_streamlit_on_the_page_with_the_port_asked_for(monkey
     seen = []
     monkeypatch.setattr(streamlit, "main", lambda arguments, **_: seen.extend(arguments))
     assert cli.main(["dashboard", "--server.port", "8599", "--server.headless", "true"]) == OK
-    assert seen[:2] == ["run", str(HOME / "planner" / "dashboard" / "__main__.py")]
+    assert seen[:2] == ["run", str(HOME / "planner" / "dashboard" / "serve.py")]
     assert {"--server.port=8599", "--server.address=localhost", "--server.headless=true"} <= set(seen)
     assert {
         "--browser.gatherUsageStats=false",
