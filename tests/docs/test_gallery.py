@@ -83,7 +83,7 @@ def test_every_contradiction_is_said(name):
 
 
 def test_every_stored_plan_is_on_a_page_and_in_the_gallery_of_the_dashboard(monkeypatch):
-    from planner.dashboard import shelf
+    from planner.dashboard.frozen import shelf
 
     stored = {path.name.removesuffix(".json.gz") for path in (gallery.SYSTEMS / "plans").glob("*.json.gz")}
     monkeypatch.setenv(shelf.READONLY, str(gallery.SYSTEMS / "plans"))
