@@ -25,6 +25,15 @@ def is_searched(plan: Plan) -> bool:
     return plan.status == "limit" and plan.has_answer and plan.document["solver"].get("ended_by") == "search"
 
 
+def without_tiers(system: str) -> str:
+    """Return the name of a system as the catalog has it, without the tiers of KV cache with which it was bought.
+
+    >>> without_tiers("DGX H100 + dram 1 TB + cxl 16 TB for 64"), without_tiers("DGX H100")
+    ('DGX H100', 'DGX H100')
+    """
+    return system.partition(" + ")[0]
+
+
 def listed(words: Sequence[str]) -> str:
     """Join words as a list in a sentence.
 

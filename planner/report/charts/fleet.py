@@ -9,6 +9,7 @@ import altair as alt
 from planner.plan import Plan
 from planner.report.charts.style import BAR_PX, coloured
 from planner.report.locale import Words
+from planner.report.words import without_tiers
 
 
 def fleet_chart(plan: Plan, t: Words) -> alt.Chart:
@@ -50,7 +51,9 @@ def fleet_rows(plan: Plan) -> list[dict[str, Any]]:
     held: dict[tuple[str, str], dict[Any, float]] = {}
     for row in plan.document["fleet"]:
         phases = held.setdefault((row["site"], row["system"]), {})
-        phases[row["window"]] = phases.get(row["window"], 0) + row["count"] * per_system.get(row["system"], 0)
+        phases[row["window"]] = phases.get(row["window"], 0) + row["count"] * per_system.get(
+            row["system"], per_system.get(without_tiers(row["system"]), 0)
+        )
     return [
         {
             "site": site,

@@ -20,6 +20,7 @@ from planner.messages import Message, commas, say
 from planner.plan import Plan
 from planner.plan.rows.points import Point
 from planner.plan.rows.workloads import Workload
+from planner.report.words import without_tiers
 
 if TYPE_CHECKING:
     from catalog.lookup import Catalog
@@ -329,7 +330,7 @@ def ratios(plan: Plan) -> list[Ratio]:
     nameplates = {
         name: watts
         for name in {row["system"] for row in plan.document["fleet"]}
-        if (watts := _nameplate_w(catalog, name)) is not None
+        if (watts := _nameplate_w(catalog, without_tiers(name))) is not None
     }
     return ratio_rows(plan, used, per_usd(catalog, spec.get("currency") or "USD"), nameplates)
 

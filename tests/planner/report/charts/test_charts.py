@@ -67,6 +67,14 @@ def test_systems_held_in_one_phase_only_count_once_and_at_their_most():
     ]
 
 
+def test_a_system_bought_with_tiers_of_kv_cache_has_the_chips_of_the_system():
+    document = copy.deepcopy(dict(PLAN.document))
+    row = document["fleet"][0]
+    without = fleet.fleet_rows(Plan({**document, "fleet": [row]}))[0]["chips"]
+    document["fleet"] = [{**row, "system": f"{row['system']} + dram 1 TB + cxl 16 TB for 64"}]
+    assert [each["chips"] for each in fleet.fleet_rows(Plan(document))] == [without] and without > 0
+
+
 def test_the_cost_chart_adds_up_to_the_cost_of_the_plan():
     spec, rows = drawn(costs.cost_chart(PLAN, WORDS))
     assert sum(row["amount"] for row in rows) == pytest.approx(PLAN["totals"]["cost"])

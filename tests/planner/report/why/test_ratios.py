@@ -182,6 +182,19 @@ def test_the_nameplate_of_a_system_or_of_its_chips():
     assert _nameplate_w(catalog, "no such system") is None
 
 
+def test_a_system_bought_with_tiers_of_kv_cache_has_the_nameplate_of_the_system(small_plan):
+    """At 500 W a chip, below the published range, the nameplate explains the power; it would not where the system were unknown."""
+    system = {row["system"]: f"{row['system']} + dram 1 TB" for row in small_plan.document["fleet"]}
+    fleet = [{**row, "system": system[row["system"]]} for row in small_plan.document["fleet"]]
+    totals = {**small_plan.totals, "peak_power_w": 500.0 * small_plan.totals["chips"]}
+
+    def power(document):
+        return next(row for row in planner.ratios(Plan({**document, "totals": totals})) if row["code"] == "power")
+
+    tiered = power({**small_plan.document, "fleet": fleet})
+    assert tiered["verdict"] == "explained" and tiered["reason"] == power(small_plan.document)["reason"]
+
+
 def test_every_range_has_a_source_and_a_width():
     for known in (published.WORK, published.POWER, published.COST, published.BUSY, published.LOADS, published.LEAD):
         assert known.least < known.most and known.source
