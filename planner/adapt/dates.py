@@ -34,15 +34,21 @@ class Dates:
         before = [i for i, at in enumerate(self.at_s) if at <= begins - lead + BORDER_TOL_S]
         return before[-1] if before else 0
 
+    def seen(self, calendar: Calendar) -> tuple[int, ...]:
+        """Count the windows of the calendar that lie before each date, for dates that know demand; 0 for all others."""
+        ends = np.asarray(calendar.edges_s)[1:]
+        return tuple(
+            int((ends <= at + BORDER_TOL_S).sum()) if known else 0
+            for at, known in zip(self.at_s, self.demand, strict=True)
+        )
+
     def nodes(self, performance: Ints, demand: Ints) -> Ints:
-        """Number the scenarios that are alike at each date, by their groups of performance and of demand."""
+        """Number the scenarios that are alike at each date: by their groups of performance, and by their demand so far [date, scenario]."""
         rows = []
-        for sees_performance, sees_demand in zip(self.performance, self.demand, strict=True):
-            known = np.zeros(len(performance), dtype=np.int64)
+        for d, sees_performance in enumerate(self.performance):
+            known = demand[d]
             if sees_performance:
-                known = known * (int(performance.max(initial=0)) + 1) + performance
-            if sees_demand:
-                known = known * (int(demand.max(initial=0)) + 1) + demand
+                known = performance * (int(known.max(initial=0)) + 1) + known
             rows.append(np.unique(known, return_inverse=True)[1].ravel())
         return np.array(rows)
 

@@ -24,18 +24,18 @@ class Drawn:
         """Number of scenarios."""
         return self.scenarios.count
 
-    def paired(self, performance: Ints, demand: Ints) -> Drawn:
-        """Build the scenarios whose errors come from the draws `performance` and whose demands come from the draws `demand`."""
+    def paired(self, performance: Ints, growth: Floats) -> Drawn:
+        """Build the scenarios whose errors come from the draws `performance`, with factors on demand [scenario, workload, window]."""
         drawn = self.scenarios
         found = replace(
             drawn,
-            demand={name: values[demand] for name, values in drawn.demand.items()},
+            demand={name: np.ones(len(performance)) for name in drawn.demand},
             serving={chip: {label: v[performance] for label, v in each.items()} for chip, each in drawn.serving.items()},
             training={run: values[performance] for run, values in drawn.training.items()},
             prices={},
             count=len(performance),
         )  # fmt: skip
-        return Drawn(found, {name: values[demand] for name, values in self.growth.items()})
+        return Drawn(found, {name: growth[:, w] for w, name in enumerate(self.growth)})
 
 
 def drawn(problem: ResolvedSpec, count: int, seed: int) -> Drawn:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from planner.money.terms import COST
 from planner.problem.derating import derating_at
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import API, counted_by_hour
-from planner.scenarios.redispatch import Capacities, Deployment, deployments_of
+from planner.scenarios.redispatch import Capacities, Curves, Deployment, deployments_of
 from planner.solving.operation import replicas_price
 from planner.solving.variants import points_found
 from solvers.fixed_fleet.redispatch import undominated_slots
@@ -53,12 +53,13 @@ class AdaptModel:
     layouts: tuple[tuple[Deployment, ...], ...]  # [G]
     jobs: tuple[OperatingPoint, ...]  # [H]
     dates: Dates
+    curves: Curves = field(default_factory=dict)  # which all scenarios share
 
     def leaves(self, drawn: Drawn, node: Ints, weight: Floats | None = None) -> Leaves:
         """Evaluate all ways to serve and all jobs in scenarios; `node` [date, scenario]."""
         data, count, scenarios = self.data, drawn.count, drawn.scenarios
         still = replace(scenarios, demand={name: np.ones(count) for name in scenarios.demand})
-        capacities = Capacities(self.sampled, self.candidates.pools, still)
+        capacities = Capacities(self.sampled, self.candidates.pools, still, self.curves)
         efficiency = np.zeros((count, len(self.layouts)))
         for g, each in enumerate(self.layouts):
             for deployment in each:

@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from catalog.units import DAY_S, YEAR_S
 from planner.adapt.dates import Dates
 from planner.adapt.model import AdaptModel, OptionKey, build_model, key_of
-from planner.adapt.search import FRESH, LEVEL, SAMPLE_LEAVES, SHARE_TOL, Adapted, money, searched
+from planner.adapt.search import LEVEL, SAMPLE_LEAVES, Adapted, Question, money, searched
 from planner.adapt.triggers import opened, row_of, triggers
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.errors import Issue, SpecError
@@ -23,18 +23,21 @@ from planner.plan.rows.adapt import Adaptation, Need, Signed, StatisticalGap, Va
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import seconds_from
 from planner.scenarios.redispatch import left_out
-from planner.solving.deadline import options_of
+from planner.solving.deadline import Deadline, options_of
 from planner.solving.variants import resolved
 from planner.spec.model import parse_spec
 from planner.spec.requirements.adapt import Adapt
 from planner.spec.robust import Robust
 from planner.spec.workloads import Serving
+from solvers.interface import Options
 from solvers.stochastic.data import Aim
+from solvers.stochastic.promise import SHARE_TOL
 from solvers.stochastic.tree import TreeSolution
 
 Document = dict[str, Any]
 COUNT_TOL = 0.5
 NEED_LEVELS = (0.1, 0.5, 0.9)  # shares of scenarios that need at most so many chips
+PLAIN_SHARE = 0.5  # most of the time that the plan as predicted takes
 PREEMPTION = "preemption"  # jobs run on divisible systems at no cost of pauses, which the page of the block says
 
 
@@ -47,7 +50,8 @@ def adaptive_plan(
     threads: int,
 ) -> Plan:
     """Plan as predicted by `plain`, and add what to decide when. Raises SpecError for what the block does not hold yet."""
-    asked = parse_spec(document).adapt
+    parsed = parse_spec(document)
+    asked, deadline = parsed.adapt, Deadline.after(parsed.solver.time_limit)
     assert asked is not None
     without = {key: value for key, value in document.items() if key != "adapt"}
     cut, dates = at_dates(without, asked)
@@ -55,14 +59,23 @@ def adaptive_plan(
     if unmodelled := [name for name in left_out(problem) if name != PREEMPTION]:
         names = ", ".join(Message.of(f"left_out.{name.replace(' ', '_')}").text() for name in unmodelled)
         raise SpecError([Issue("adapt", Message.of("adapt.not_modelled", names=names).text())])
-    found = plain(without)
-    stated: Document = {**found.document, "spec": {**found.document["spec"], "adapt": document["adapt"]}}
+    found = plain(_with_limit(without, PLAIN_SHARE * deadline.left_s))
+    spec = {**_with_limit(found.document["spec"], None, document), "adapt": document["adapt"]}
+    stated: Document = {**found.document, "spec": spec}
     if not found.has_answer:
         return Plan.of(stated)
     adapted = _searched(
-        problem, dates, asked, found, progress or (lambda line: None), options_of(problem.spec, threads)
+        problem, dates, asked, found, progress or (lambda line: None), options_of(problem.spec, threads), deadline
     )
     return Plan.of({**stated, "adaptation": None if adapted is None else _section(adapted, asked, found)})
+
+
+def _with_limit(document: Document, seconds: float | None, origin: Document | None = None) -> Document:
+    """Return a spec with another time limit, or with the block `solver` of its origin."""
+    if seconds is not None:
+        return {**document, "solver": {**document.get("solver", {}), "time_limit": f"{seconds:.6g} s"}}
+    others = {key: value for key, value in document.items() if key != "solver"}
+    return {**others, "solver": origin["solver"]} if origin and "solver" in origin else others
 
 
 def at_dates(document: Document, asked: Adapt) -> tuple[Document, Dates]:
@@ -101,16 +114,17 @@ def _check(spec: Any, moments: Sequence[float]) -> None:
 
 
 def _searched(
-    problem: ResolvedSpec, dates: Dates, asked: Adapt, plan: Plan, say: Callable[[str], None], options: Any
-) -> Adapted | None:
+    problem: ResolvedSpec, dates: Dates, asked: Adapt, plan: Plan, say: Callable[[str], None], options: Options, deadline: Deadline
+) -> Adapted | None:  # fmt: skip
     """Build the program around a plan as predicted, and search it."""
     uncertain = Robust(demand=asked.demand, times=asked.times, prices=False)
     sampled = replace(problem, spec=problem.spec.model_copy(update={"robust": uncertain}))
     held = _held(problem, plan)
     lack, undone = _prices(problem, plan, asked.unserved)
     model = build_model(problem, sampled, dates, lack, undone, list(held))
-    aim = Aim(promise=asked.promise, tail=asked.tail if asked.risk == "cvar" else None)
-    return searched(model, _planned(model, held), aim, asked.scenarios, asked.seed, options, say)
+    aim = Aim(tail=asked.tail if asked.risk == "cvar" else None)
+    question = Question(asked.promise, aim, asked.scenarios, asked.seed)
+    return searched(model, _planned(model, held), question, deadline, options, say)
 
 
 def _held(problem: ResolvedSpec, plan: Plan) -> dict[OptionKey, float]:
@@ -167,7 +181,7 @@ def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
         "leaves": found.tree.leaves.count, "slots": found.model.data.slots,
         "tree_cost": float(weight @ costs) + other, "tree_kept": float(weight @ found.first.kept), "unserved_factor": found.factor,
         "fresh": {
-            "scenarios": FRESH, "seed": asked.seed + 1, "kept": float(fresh.kept.mean()), "cost": float(fresh.cost.mean()) + other,
+            "scenarios": len(fresh.kept), "seed": asked.seed + 1, "kept": float(fresh.kept.mean()), "cost": float(fresh.cost.mean()) + other,
             "cost_error": float(fresh.cost.std(ddof=1) / np.sqrt(len(fresh.cost))),
             "p10": float(np.quantile(fresh.cost, 0.1)) + other, "p90": float(np.quantile(fresh.cost, 0.9)) + other,
         },

@@ -3,45 +3,44 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.arrays import Bools, Floats, Ints
+from models.arrays import Bools, Floats
 from planner.adapt.draws import Drawn, as_predicted, drawn
 from planner.adapt.model import AdaptModel
 from planner.adapt.tree import Tree, reduced
 from planner.messages import Message
+from planner.solving.deadline import Deadline
 from solvers.interface import Options
-from solvers.stochastic.data import Aim, FleetData, Leaves
-from solvers.stochastic.outcomes import outcomes
-from solvers.stochastic.tree import TreeSolution, rounded
+from solvers.stochastic.data import Aim, FleetData, Leaves, dearer
+from solvers.stochastic.outcomes import Outcome, outcomes
+from solvers.stochastic.promise import SHARE_TOL, promised
+from solvers.stochastic.tree import TreeSolution, solved, unsolved
 
-PERFORMANCE, DEMAND = 5, 3  # most groups in the tree
+LEAVES, PERFORMANCE = (
+    (60, 15),
+    3,
+)  # most leaves of the tree, fewer where the time is too short for so many; least groups of performance in it
 SCREENED = 12  # scenarios whose own fleets say which options are worth considering
 SAMPLES, SAMPLE_LEAVES = 5, 12  # independent samples that bound the optimum, and the scenarios of each
 LEVEL = 0.95  # level of the statistical interval, one-sided at each end
-PRICES = (
-    1.0,
-    1.5,
-    2.0,
-    3.0,
-    4.0,
-    6.0,
-    10.0,
-    20.0,
-    1e3,
-)  # factors on the price of work left undone that are tried in turn
-SHARE_TOL = 1e-9
 WHOLE = 1e3  # factor on the price of work left undone at which it is left only where nothing else is possible
 USED = 1e-6
 CHECKED, CHECK_SEED = (
     200,
     1000,
-)  # scenarios, and what their seed has added, in which the promise is checked while its price is sought
+)  # scenarios that check the promise while its price is sought, and what their seed has added
 FRESH = 1000  # fresh scenarios in which the first stage is valued
 GAP = 5e-3  # relative gap of the programs
+SHARES = {
+    "first": 0.5,
+    "fresh": 0.5,
+    "fixed": 0.4,
+    "gaps": 0.6,
+}  # most of the time left that goes to each, in this order
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,16 @@ class Adapted:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The question: its promise, the aim, and the scenarios, by number and seed, of which the tree is made."""
+
+    promise: float
+    aim: Aim
+    count: int
+    seed: int
+
+
 def screened(model: AdaptModel, scenarios: Drawn, planned: Floats, options: Options) -> tuple[AdaptModel, Floats]:
     """Keep the fleet options that some scenario would use were it known from the start, and all options of the plain plan."""
     count = min(SCREENED, scenarios.count)
@@ -84,15 +93,10 @@ def screened(model: AdaptModel, scenarios: Drawn, planned: Floats, options: Opti
     keep = np.zeros(len(model.options), dtype=bool)
     keep[model.data.option[planned > 0]] = True
     for price in (1.0, WHOLE):
-        data = _dearer(model, price)
+        data = dearer(model.data, price)
         for found in outcomes(data, leaves, np.full((count, len(planned)), np.nan), options):
             keep |= found.used > USED
     return model.restricted(keep), planned[keep[model.data.option]]
-
-
-def _dearer(model: AdaptModel, price: float) -> FleetData:
-    """Return the data with work left undone dearer by a factor."""
-    return replace(model.data, lack_cost=price * model.data.lack_cost, job_undone=price * model.data.job_undone)
 
 
 def _leaves(model: AdaptModel, scenarios: Drawn) -> Leaves:
@@ -103,52 +107,82 @@ def _leaves(model: AdaptModel, scenarios: Drawn) -> Leaves:
 
 
 def searched(
-    model: AdaptModel, planned: Floats, aim: Aim, count: int, seed: int, options: Options, say: Callable[[str], None]
-) -> Adapted | None:
-    """Find the first stage and all that is told about it; None where no first stage was found. `planned` [U]: systems of the plain plan."""
+    model: AdaptModel, planned: Floats, question: Question, deadline: Deadline, options: Options, say: Callable[[str], None]
+) -> Adapted | None:  # fmt: skip
+    """Find the first stage and all that is told about it until the deadline; None where no first stage was found.
+
+    `planned` [U]: systems of the plain plan. What the time does not reach is left out: figures beside the plan, then fresh scenarios.
+    """
     began = time.perf_counter()
-    options = replace(options, gap=max(options.gap, GAP), method="direct")
-    scenarios = drawn(model.sampled, count, seed)
-    model, planned = screened(model, scenarios, planned, options)
-    tree = reduced(model, scenarios, PERFORMANCE, DEMAND)
-    leaves, plain = tree.leaves, Aim(tail=aim.tail)
-    say(Message.of("progress.adapt_tree", leaves=leaves.count, options=len(model.options)).text())
+    options, plain, seed = replace(options, gap=max(options.gap, GAP), method="direct"), question.aim, question.seed
+
+    def within(part: str) -> Options:
+        return deadline.options(options, SHARES[part])
+
+    scenarios = drawn(model.sampled, question.count, seed)
+    model, planned = screened(model, scenarios, planned, within("first"))
     check = drawn(model.sampled, CHECKED, seed + CHECK_SEED)
-
-    def kept(found: TreeSolution, factor: float) -> float:
-        share = float(valued(model, tree, found, check, factor, options).kept.mean())
-        return share - float(
-            np.sqrt(aim.promise * (1.0 - aim.promise) / CHECKED)
-        )  # so that it holds in other samples too
-
-    priced, first = promised(model, leaves, aim.promise, plain, options, kept)
+    for most in LEAVES:
+        tree = reduced(model, scenarios, most, PERFORMANCE)
+        say(Message.of("progress.adapt_tree", leaves=tree.leaves.count, options=len(model.options)).text())
+        keeps = _Keeps(model, tree, check, question.promise, within("first"))
+        best = promised(model.data, tree.leaves, question.promise, plain, within("first"), keeps)
+        if best.solution.found:
+            break
+    leaves, first = tree.leaves, best.solution
     say(Message.of("progress.adapt_first", seconds=_since(began)).text())
     if not first.found:
         return None
-    hired = replace(plain, fixed_use=True)
+    fresh = valued(model, tree, first, drawn(model.sampled, FRESH, seed + 1), best.factor, within("fresh"))
     given = np.where(model.data.stage == 0, planned, np.nan)
-    fixed_factor, fixed = promised(model, leaves.knowing_nothing(), aim.promise, hired, options)
-    data = _dearer(model, priced)
+    certain = _leaves(model, as_predicted(model.sampled))
+    predicted = next(outcomes(model.data, certain, given[None], options), None)
+    if fresh is None or predicted is None:
+        return None
+    hired = replace(plain, fixed_use=True)
+    fixed = promised(model.data, leaves.knowing_nothing(), question.promise, hired, within("fixed"))
+    data = dearer(model.data, best.factor)
     divisible = replace(data, whole=np.zeros_like(data.whole))
+    gaps = _gaps(model, divisible, tree, first, seed, plain, within("gaps"))
+    say(Message.of("progress.adapt_gap", samples=len(gaps), seconds=_since(began)).text())
     others = {
-        name: rounded(divisible, known, plain, options, root)
+        name: solved(divisible, known, plain, deadline.options(options), root)
+        if deadline.left_s > 0
+        else unsolved(data, known)
         for name, known, root in (
-            ("plain", leaves, given),
             ("perfect", leaves.knowing_everything(), None),
+            ("plain", leaves, given),
             ("performance", leaves.knowing(tree.performance), None),
             ("demand", leaves.knowing(tree.demand), None),
         )
     }
     say(Message.of("progress.adapt_values", seconds=_since(began)).text())
-    gaps = _gaps(model, divisible, tree, first, seed, plain, options)
-    say(Message.of("progress.adapt_gap", samples=len(gaps), seconds=_since(began)).text())
-    fresh = valued(model, tree, first, drawn(model.sampled, FRESH, seed + 1), priced, options)
-    certain = _leaves(model, as_predicted(model.sampled))
-    (predicted,) = outcomes(model.data, certain, given[None], options)
     return Adapted(
-        model, tree, priced, first, {"fixed": fixed, **others}, fixed_factor, gaps, fresh, certain, predicted.cost - predicted.lack,
+        model, tree, best.factor, first, {"fixed": fixed.solution, **others}, fixed.factor, gaps, fresh, certain, predicted.cost - predicted.lack,
         time.perf_counter() - began,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Keeps:
+    """Tells whether a first stage keeps a promise in scenarios, by a standard error, so that it does in other samples too."""
+
+    model: AdaptModel
+    tree: Tree
+    scenarios: Drawn
+    promise: float
+    options: Options
+
+    def __call__(self, found: TreeSolution, factor: float) -> bool:
+        """Value scenarios until it is sure; False where the time is up before."""
+        count = self.scenarios.count
+        error = float(np.sqrt(self.promise * (1.0 - self.promise) / count))
+        most, lost, tried = count * (1.0 - self.promise - error), 0, 0
+        for each in _outcomes(self.model, self.tree, found, self.scenarios, factor, self.options):
+            lost, tried = lost + (not each.kept), tried + 1
+            if lost > most + SHARE_TOL:
+                return False
+        return tried == count
 
 
 def _since(began: float) -> str:
@@ -161,54 +195,32 @@ def _gaps(
     """Return how far the first stage is from the best one of each of several samples of scenarios, in money at the price of the promise.
 
     Both are valued in the same scenarios, with all known from the first date after the start on, which is no dearer than the knowledge of the spec's dates.
+    Samples that the time does not reach are left out.
     Reference: Mak, Morton and Wood, Monte Carlo bounding techniques for determining solution quality in stochastic programs, Operations
     Research Letters 24 (1999).
     """
-    found = []
-    for i in range(SAMPLES):
-        leaves = _leaves(model, drawn(model.sampled, SAMPLE_LEAVES, seed + 2 + i))
-        best = rounded(data, leaves, how, options)
-        given = _given(model, tree, first, leaves)
-        ours = np.array([each.cost for each in outcomes(data, leaves, given, options)])
-        if best.bound is not None and how.tail is None:
+    found, until = [], Deadline.after(options.time_limit_s)
+    for i in range(SAMPLES if how.tail is None else 0):
+        if until.left_s <= 0:
+            break
+        scenarios = drawn(model.sampled, SAMPLE_LEAVES, seed + 2 + i)
+        leaves = _leaves(model, scenarios)
+        best = solved(data, leaves, how, until.options(options))
+        given = _given(model, tree, first, leaves, scenarios)
+        ours = np.array([each.cost for each in outcomes(data, leaves, given, until.options(options))])
+        if best.bound is not None and len(ours) == leaves.count:
             found.append(float(leaves.weight @ ours) - best.bound)
     return np.array(found)
 
 
-def _given(model: AdaptModel, tree: Tree, first: TreeSolution, leaves: Leaves) -> Floats:
+def _given(model: AdaptModel, tree: Tree, first: TreeSolution, leaves: Leaves, scenarios: Drawn) -> Floats:
     """Return the counts that are settled in scenarios, [S, U], nan where they are decided once the scenario is known.
 
-    Holdings of dates at which not everything is known follow the leaf next to the scenario.
+    Holdings of dates that do not know everything are taken from the leaf that a scenario follows at their date.
     """
-    settled = model.data.stage < max(model.dates.all_known, 1)
-    return np.where(settled, first.held.T[_nearest(tree, leaves)], np.nan)
-
-
-def promised(
-    model: AdaptModel, leaves: Leaves, promise: float, how: Aim, options: Options,
-    kept: Callable[[TreeSolution, float], float] | None = None,
-) -> tuple[float, TreeSolution]:  # fmt: skip
-    """Raise the price of work left undone until the promise is kept; returns the factor on it and the solution.
-
-    The least of `PRICES` at which the tree and, where given, `kept` of a solution reach the promise; the largest where none does.
-    """
-    known: dict[int, tuple[bool, TreeSolution]] = {}
-
-    def reaches(at: int) -> bool:
-        if at not in known:
-            found = rounded(_dearer(model, PRICES[at]), leaves, how, options)
-            held = bool(found.found and leaves.weight @ found.kept >= promise - SHARE_TOL)
-            known[at] = held and (kept is None or kept(found, PRICES[at]) >= promise - SHARE_TOL), found
-        return known[at][0]
-
-    low, high = 0, len(PRICES) - 1
-    if reaches(low):
-        high = low
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reaches(middle) else (middle + 1, high)
-    reaches(low)
-    return PRICES[low], known[low][1]
+    stage, leaf = model.data.stage, tree.followed(model, leaves, scenarios)
+    held = first.held[np.arange(len(stage))[:, None], leaf[stage]].T
+    return np.where(stage < max(model.dates.all_known, 1), held, np.nan)
 
 
 def money(found: TreeSolution, factor: float) -> Floats:
@@ -219,10 +231,14 @@ def money(found: TreeSolution, factor: float) -> Floats:
 
 def valued(
     model: AdaptModel, tree: Tree, first: TreeSolution, scenarios: Drawn, factor: float, options: Options
-) -> Fresh:
-    """Value a first stage in fresh scenarios, of which each is served as far as that costs less than `factor` times the stated price of the lack."""
-    leaves = _leaves(model, scenarios)
-    found = list(outcomes(_dearer(model, factor), leaves, _given(model, tree, first, leaves), options))
+) -> Fresh | None:
+    """Value a first stage in fresh scenarios, of which each is served as far as that costs less than `factor` times the stated price of the lack.
+
+    As many scenarios as the time allows; None where it allows fewer than two.
+    """
+    found = list(_outcomes(model, tree, first, scenarios, factor, options))
+    if len(found) < 2:
+        return None
     priced, lack = np.array([each.cost for each in found]), np.array([each.lack for each in found])
     kept = np.array([each.kept for each in found], dtype=bool)
     held, used = np.array([each.held for each in found]), np.array([each.used for each in found])
@@ -230,11 +246,9 @@ def valued(
     return Fresh(priced - lack * (1.0 - 1.0 / factor), priced, kept, held, used, needed)
 
 
-def _nearest(tree: Tree, leaves: Leaves) -> Ints:
-    """Return the leaf of the tree next to each scenario."""
-    known = np.hstack([tree.leaves.efficiency, tree.leaves.rate, tree.leaves.growth[:, :, 0]])
-    asked = np.hstack([leaves.efficiency, leaves.rate, leaves.growth[:, :, 0]])
-    size = np.maximum(known.max(axis=0), 1e-300)
-    distance = (((asked / size)[:, None, :] - (known / size)[None, :, :]) ** 2).sum(axis=2)
-    found: Ints = np.argmin(distance, axis=1)
-    return found
+def _outcomes(
+    model: AdaptModel, tree: Tree, first: TreeSolution, scenarios: Drawn, factor: float, options: Options
+) -> Iterator[Outcome]:
+    leaves = _leaves(model, scenarios)
+    given = _given(model, tree, first, leaves, scenarios)
+    return outcomes(dearer(model.data, factor), leaves, given, options)

@@ -1,9 +1,4 @@
-"""Reduce sampled scenarios to a tree: groups of performance and groups of demand, which are independent, and all their pairs as leaves.
-
-Each group stands for the draws next to its middle (forward selection of representatives, weights kept).
-
-Reference: Heitsch and Römisch, Scenario reduction algorithms in stochastic programming, Computational Optimization and Applications 24 (2003).
-"""
+"""Reduce sampled scenarios to a tree: groups of performance and paths of demand, which are independent, and all their pairs as leaves."""
 
 from __future__ import annotations
 
@@ -13,62 +8,69 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from planner.adapt.draws import Drawn
+from planner.adapt.groups import chosen, next_to
 from planner.adapt.model import AdaptModel
+from planner.adapt.paths import Paths, branched
 from solvers.stochastic.data import Leaves
 
 NO_RATE = 0.05  # share of the best efficiency that a way which does not work counts as, in distances
-SPREAD_TOL = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Leaves, and the groups of performance and of demand of each."""
+    """Leaves, the group of performance and the path of demand of each, and the paths."""
 
     leaves: Leaves
     performance: Ints  # [S]
-    demand: Ints  # [S]
+    demand: Ints  # [S] path
+    paths: Paths
+
+    def followed(self, model: AdaptModel, leaves: Leaves, drawn: Drawn) -> Ints:
+        """Return the leaf that scenarios follow at each date, [date, scenario], by the performance and demand known then and nothing else.
+
+        Leaves that are alike at a date decide alike, so that any leaf stands for knowledge still to come.
+        """
+        first = np.flatnonzero(self.demand == self.demand[0])  # one leaf for each group of performance
+        both = np.vstack([_rates(self.leaves)[first], _rates(leaves)])
+        features = needs(both)
+        group = next_to(features[len(first) :], features[: len(first)])
+        stages, dates = self.paths.followed(factors(model, drawn)), model.dates
+        found = np.zeros((len(dates.at_s), leaves.count), dtype=np.int64)
+        for d, windows in enumerate(dates.seen(model.problem.calendar)):
+            stage = self.paths.stage(windows)
+            path = stages[stage] if stage >= 0 else np.zeros(leaves.count, dtype=np.int64)
+            performance = group if dates.performance[d] else np.zeros(leaves.count, dtype=np.int64)
+            found[d] = performance * len(self.paths.weight) + path
+        return found
 
 
-def chosen(features: Floats, most: int) -> tuple[Ints, Floats]:
-    """Select representatives [G] of draws by their features [draw, feature], and the weight of each.
-
-    Forward selection: each next one lowers the mean distance of all draws to the nearest representative most.
-    """
-    wide = features.std(axis=0) > SPREAD_TOL
-    if not wide.any():
-        return np.zeros(1, dtype=np.int64), np.ones(1)
-    scaled = features[:, wide]
-    distance = np.sqrt(((scaled[:, None, :] - scaled[None, :, :]) ** 2).sum(axis=2))
-    nearest = np.full(len(scaled), np.inf)
-    picked: list[int] = []
-    for _ in range(min(most, len(scaled))):
-        total = np.minimum(nearest[:, None], distance).sum(axis=0)
-        total[picked] = np.inf
-        best = int(np.argmin(total))
-        picked.append(best)
-        nearest = np.minimum(nearest, distance[:, best])
-        if nearest.max() <= SPREAD_TOL:
-            break
-    owner = np.argmin(distance[:, picked], axis=1)
-    return np.array(picked, dtype=np.int64), np.bincount(owner, minlength=len(picked)) / len(scaled)
+def factors(model: AdaptModel, drawn: Drawn) -> Floats:
+    """Return the factors on demand of scenarios, [scenario, workload, window]."""
+    none = np.ones((drawn.count, 0, model.problem.calendar.windows))
+    found: Floats = np.concatenate([none, *(each[:, None, :] for each in drawn.growth.values())], axis=1)
+    return found
 
 
-def needs(leaves: Leaves) -> Floats:
+def needs(rates: Floats) -> Floats:
     """Return the logarithm of what one unit of each way and job takes, [scenario, way and job]: the distances of performance."""
-    rates = np.hstack([leaves.efficiency, leaves.rate])
     most = np.maximum(rates.max(axis=0, initial=0.0), 1e-300)
     found: Floats = -np.log(np.maximum(rates / most, NO_RATE))
     return found
 
 
-def reduced(model: AdaptModel, drawn: Drawn, most_performance: int, most_demand: int) -> Tree:
-    """Reduce sampled scenarios to a tree of at most these numbers of groups of performance and of demand."""
+def _rates(leaves: Leaves) -> Floats:
+    return np.hstack([leaves.efficiency, leaves.rate])
+
+
+def reduced(model: AdaptModel, drawn: Drawn, most: int, least: int) -> Tree:
+    """Reduce sampled scenarios to a tree of at most about `most` leaves, with at least `least` groups of performance where enough of them differ."""
     flat = np.zeros((len(model.dates.at_s), drawn.count), dtype=np.int64)
-    errors, weight = chosen(needs(model.leaves(drawn, flat)), most_performance)
-    factors = np.hstack([np.zeros((drawn.count, 0)), *drawn.growth.values()])
-    demands, share = chosen(factors, most_demand)
-    performance = np.repeat(np.arange(len(errors)), len(demands))
-    demand = np.tile(np.arange(len(demands)), len(errors))
-    found = drawn.paired(errors[performance], demands[demand])
-    node = model.dates.nodes(performance, demand)
-    return Tree(model.leaves(found, node, weight[performance] * share[demand]), performance, demand)
+    seen = model.dates.seen(model.problem.calendar)
+    paths = branched(factors(model, drawn), seen)
+    count = len(paths.weight)
+    errors, weight = chosen(needs(_rates(model.leaves(drawn, flat))), max(most // count, least))
+    performance, demand = np.repeat(np.arange(len(errors)), count), np.tile(np.arange(count), len(errors))
+    found = drawn.paired(errors[performance], paths.growth[demand])
+    alike = np.array([paths.at(windows)[demand] for windows in seen])
+    node = model.dates.nodes(performance, alike)
+    return Tree(model.leaves(found, node, weight[performance] * paths.weight[demand]), performance, demand, paths)

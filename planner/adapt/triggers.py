@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.arrays import Floats
+from planner.adapt.dates import BORDER_TOL_S
 from planner.adapt.model import AdaptModel
 from planner.adapt.search import Adapted
 from planner.candidates.fleet_options import FleetOption
@@ -70,11 +71,11 @@ def triggers(found: Adapted) -> list[Trigger]:
     signed = np.zeros(len(model.options))
     own = (data.stage == 0) & (data.parent < 0)
     np.add.at(signed, data.option[own], first.held[own, 0])
-    begins = np.asarray(model.problem.calendar.edges_s)[data.window]
+    ends = np.asarray(model.problem.calendar.edges_s)[1:][data.window]
 
     def needs_by(at_s: float) -> dict[str, Floats]:
-        """Needs over those predicted in the slots of windows that begin by a date."""
-        seen = begins <= at_s
+        """Return the needs over those predicted, in the slots of windows that lie before a date: no later demand is known then."""
+        seen = ends <= at_s + BORDER_TOL_S
         predicted = needs_by_workload(model, found.certain.efficiency, found.certain.growth[:, :, seen], signed)
         asked = needs_by_workload(model, tree.efficiency, tree.growth[:, :, seen], signed)
         return {name: values / predicted[name][0] for name, values in asked.items() if name in predicted}

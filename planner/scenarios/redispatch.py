@@ -56,6 +56,9 @@ class BatchCurve:
         return best * errors["throughput"]
 
 
+Curves = dict[tuple[Any, ...], BatchCurve]
+
+
 @dataclass(frozen=True, slots=True)
 class ScenarioOutcome:
     """Outcome of a fleet by scenario."""
@@ -125,11 +128,16 @@ class Deployment:
 
 
 class Capacities:
-    """Capacities of deployments and jobs by scenario; curves are cached, since the same system stands at many sites."""
+    """Capacities of deployments and jobs by scenario; curves are cached, since the same system stands at many sites.
 
-    def __init__(self, problem: ResolvedSpec, pools: Sequence[Pool], scenarios: Scenarios):
+    `curves`: a cache that further scenarios of the same problem share.
+    """
+
+    def __init__(
+        self, problem: ResolvedSpec, pools: Sequence[Pool], scenarios: Scenarios, curves: Curves | None = None
+    ):
         self.problem, self.pools, self.scenarios = problem, pools, scenarios
-        self._curves: dict[tuple[Any, ...], BatchCurve] = {}
+        self._curves: Curves = {} if curves is None else curves
         self._known: dict[tuple[Any, ...], Floats] = {}
 
     def of(self, deployment: Deployment) -> Floats:

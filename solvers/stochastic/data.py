@@ -123,12 +123,16 @@ class Leaves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """The objective, and the promise that must be kept.
+    """The objective.
 
-    `promise`: least share, by weight, of leaves in which everything is served and done. `tail`: level of the conditional value at risk; None
-    for the expected cost. `fixed_use`: systems that are paid by use are hired at the start, one count per slot for all leaves.
+    `tail`: level of the conditional value at risk; None for the expected cost. `fixed_use`: systems that are paid by use are hired at the
+    start, one count per slot for all leaves.
     """
 
-    promise: float = 0.0
     tail: float | None = None
     fixed_use: bool = False
+
+
+def dearer(data: FleetData, factor: float) -> FleetData:
+    """Return the data with work left undone dearer by a factor."""
+    return replace(data, lack_cost=factor * data.lack_cost, job_undone=factor * data.job_undone)

@@ -6,6 +6,7 @@ and are divisible.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,15 +35,21 @@ class Outcome:
 
 
 def outcomes(data: FleetData, leaves: Leaves, given: Floats, options: Options) -> Iterator[Outcome]:
-    """Yield the outcome in each leaf of units that are `given` [S, U], nan where a holding is decided once the leaf is known."""
+    """Yield the outcome in each leaf of units that are `given` [S, U], nan where a holding is decided once the leaf is known.
+
+    Ends early, after the leaves so far, once `options.time_limit_s` is up. Raises SolverError for a leaf in which the given units fit no limit.
+    """
     basis: Any = None
+    ends = time.perf_counter() + options.time_limit_s
     divisible = replace(data, whole=np.zeros_like(data.whole))
     for s in range(leaves.count):
         one = alone(leaves, s)
         built = build(divisible, one, Aim(), given[s])
         arrays, cost = built.program.arrays(), built.program.functional(VALUE)
-        program = WarmStartedLp(arrays, cost, options, basis)
+        program = WarmStartedLp(arrays, cost, options, basis, ends)
         found = program.solve(arrays.lower, arrays.upper)
+        if found.status == "limit":
+            return
         if found.x is None:
             raise SolverError(f"the program of a scenario ended as {found.status}")
         basis = program.basis

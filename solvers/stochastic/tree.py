@@ -12,7 +12,6 @@ Variables
     n_{u,node}   >= 0, units of a holding (integer where it is whole)                           column block "n"
     f_{s,a,t}    >= 0 requests/s; x_{s,g,t} >= 0 and y_{s,h,t} >= 0 systems at work             blocks "f", "x", "y"
     m_{s,c,t}    >= 0 requests/s not served; e_{s,j} in [0, 1] share of a job not done          blocks "m", "e"
-    lost_s       in {0, 1}, the leaf need not be kept; only with a promise                      block "lost"
     hired_{k,t}  >= 0, systems paid by use that all leaves share; only with `fixed_use`         block "hired"
     z_s          cost of a leaf; quantile, beyond_s >= 0; only with a conditional value at risk blocks "z", "quantile", "beyond"
 Objective
@@ -27,7 +26,6 @@ Constraints, for each s
     supply       sum of the same systems over the options of a supply <= limit
     returned     sum_{u' of u} n_{u'} <= n_u
     progress     sum_{h of j, t} seconds_t rate_h / work_j y_{h,t} + e_j >= 1
-    kept         m_{c,t} <= growth_{c,t} D_{c,t} lost, e_j <= lost;    promise: sum_s p_s lost_s <= 1 - promise
     money        z as above; only with a conditional value at risk
 """
 
@@ -42,14 +40,13 @@ import numpy as np
 
 from solvers.arrays import Floats, Ints
 from solvers.backends.warm_started_lp import WarmStartedLp
-from solvers.interface import Options
+from solvers.interface import ABSOLUTE_GAP, Options
 from solvers.mip import solve
-from solvers.program import Program
+from solvers.program import Arrays, Program
 from solvers.stochastic.data import Aim, FleetData, Leaves
 
 Entries = Sequence[tuple[Any, Any, Any]]  # (row numbers, columns, coefficients), each of shapes that go together
 VALUE = "value"
-PROMISE_TOL = 1e-9  # part of the weight of all leaves
 ROUND_TOL = 1e-6  # part of a unit
 UNDONE_TOL = 1e-6  # share of a demand or of a job's work; less counts as rounding
 
@@ -95,15 +92,7 @@ def build(data: FleetData, leaves: Leaves, aim: Aim, given: Floats | None = None
     hired = None
     if aim.fixed_use:
         hired = program.add_columns("hired", data.use_price.shape, where=data.by_use[:, None])
-    lost = None
-    if aim.promise > 0:
-        lost = program.add_columns("lost", (leaves.count,), upper=1.0, integer=True)
-        most = 1.0 - aim.promise + PROMISE_TOL
-        program.add_rows("promise", -np.inf, most, np.zeros(leaves.count, dtype=np.int64), lost, leaves.weight, count=1)
-    added = [
-        _Leaf(program, data, leaves, s, nodes[:, s], -1 if lost is None else int(lost[s]), hired).add()
-        for s in range(leaves.count)
-    ]
+    added = [_Leaf(program, data, leaves, s, nodes[:, s], hired).add() for s in range(leaves.count)]
     spent = tuple(each for each, _, _ in added)
     if aim.tail is None:
         for weight, (columns, costs) in zip(leaves.weight, spent, strict=True):
@@ -157,7 +146,6 @@ class _Leaf:
     leaves: Leaves
     s: int
     n: Ints  # [U]
-    lost: int  # column, -1 without a promise
     hired: Ints | None
 
     def add(self) -> tuple[tuple[Ints, Floats], tuple[Ints, Ints], tuple[Ints, Ints]]:
@@ -176,8 +164,6 @@ class _Leaf:
         self._serve(asked, flow, work, lack)
         self._carry(work, width)
         self._finish(width, undone)
-        if self.lost >= 0:
-            self._keep(asked, lack, undone)
         return self._costs((flow, work, width, lack, undone)), (lack, undone), (work, width)
 
     def _grid(self, rows: int) -> Ints:
@@ -249,15 +235,6 @@ class _Leaf:
         rows = np.repeat(data.job_of[:, None], data.slots, axis=1)
         self._rows("progress", 1.0, np.inf, [(rows, width, pace), (jobs, undone, 1.0)], len(jobs))
 
-    def _keep(self, asked: Floats, lack: Ints, undone: Ints) -> None:
-        """Add `kept`."""
-        columns = np.concatenate([lack.ravel(), undone])
-        most = np.concatenate([asked.ravel(), np.ones(len(undone))])
-        there = columns >= 0
-        rows, columns, most = np.arange(int(there.sum())), columns[there], most[there]
-        lost = np.full(len(rows), self.lost)
-        self._rows("kept", -np.inf, 0.0, [(rows, columns, 1.0 / most), (rows, lost, -1.0)], len(rows))
-
     def _costs(self, parts: tuple[Ints, Ints, Ints, Ints, Ints]) -> tuple[Ints, Floats]:
         """List the columns that cost something, and their costs."""
         data, leaves, s = self.data, self.leaves, self.s
@@ -281,41 +258,52 @@ class _Leaf:
 
 
 def solved(data: FleetData, leaves: Leaves, aim: Aim, options: Options, given: Floats | None = None) -> TreeSolution:
-    """Solve the program over a tree; see `build`."""
-    built = build(data, leaves, aim, given)
-    raw = solve(built.program, built.program.functional(VALUE), "min", options)
-    return _solution(data, leaves, built, raw.status, (raw.x, raw.objective, raw.bound), raw.seconds)
+    """Solve the program over a tree; see `build`.
 
-
-def rounded(data: FleetData, leaves: Leaves, aim: Aim, options: Options, given: Floats | None = None) -> TreeSolution:
-    """Solve the program with divisible counts, round the counts decided at the start, and solve the rest again; the bound is that of divisible counts.
-
-    Raises ValueError for a promise, whose binaries have no useful relaxation.
+    Divisible counts give the bound, and rounded a solution; a search in whole counts follows where the two are apart by more than `options.gap`.
+    Status: "optimal" within that gap; "limit" where the time was up, with the best solution so far, if any; "infeasible" or "unbounded".
     """
-    if aim.promise:
-        raise ValueError("promise: only where the program is solved in whole counts")
-    began = time.perf_counter()
-    loose = replace(data, whole=np.zeros_like(data.whole))
-    first = _linear(loose, leaves, aim, options, given)
-    if not first.found or not data.whole.any():
-        return first
-    settled = np.full(len(data.option), np.nan) if given is None else given
-    counts = first.held[:, 0]
-    for whole in (np.floor(counts + 0.5), np.floor(counts + ROUND_TOL)):
-        found = _linear(loose, leaves, aim, options, np.where(data.whole & ~np.isfinite(settled), whole, settled))
-        if found.found:
-            return replace(found, bound=first.bound, seconds=time.perf_counter() - began)
-    return replace(first, value=None, seconds=time.perf_counter() - began)
-
-
-def _linear(data: FleetData, leaves: Leaves, aim: Aim, options: Options, given: Floats | None) -> TreeSolution:
-    """Solve the program with divisible counts."""
     began, built = time.perf_counter(), build(data, leaves, aim, given)
     arrays, cost = built.program.arrays(), built.program.functional(VALUE)
-    found = WarmStartedLp(arrays, cost, options).solve(arrays.lower, arrays.upper)
-    return _solution(
-        data, leaves, built, found.status, (found.x, found.value, found.value), time.perf_counter() - began
-    )
+    ends = began + options.time_limit_s
+    program = WarmStartedLp(arrays, cost, options, deadline=ends)
+    relaxed = program.solve(arrays.lower, arrays.upper)
+    status, value, x, bound = relaxed.status, relaxed.value, relaxed.x, relaxed.value
+    if x is not None and bound is not None and (np.abs(x - np.floor(x + 0.5))[arrays.integer] > ROUND_TOL).any():
+        status, value, x = _rounded(program, arrays, x)
+        if value is None or value - bound > options.gap * abs(value) + ABSOLUTE_GAP:
+            status, value, x, bound = _in_whole_counts(built, options, ends, (value, x, bound))
+    return _solution(data, leaves, built, status, (x, value, bound), time.perf_counter() - began)
+
+
+def _rounded(program: WarmStartedLp, arrays: Arrays, x: Floats) -> tuple[str, float | None, Floats | None]:
+    """Round the whole counts of a solution in divisible ones, down where the nearest have no solution, and solve the rest again."""
+    status = "limit"
+    for counts in (np.floor(x + 0.5), np.floor(x + ROUND_TOL)):
+        fixed = np.clip(counts, arrays.lower, arrays.upper)
+        lower, upper = (np.where(arrays.integer, fixed, side) for side in (arrays.lower, arrays.upper))
+        found = program.solve(lower, upper)
+        if found.x is not None:
+            return "optimal", found.value, found.x
+        status = found.status
+    return status, None, None
+
+
+def _in_whole_counts(
+    built: TreeProgram, options: Options, ends: float, known: tuple[float | None, Floats | None, float]
+) -> tuple[str, float | None, Floats | None, float]:
+    """Search in whole counts until a moment; `known`: value and columns of a solution, if any, and the bound of divisible counts."""
+    value, x, bound = known
+    left = ends - time.perf_counter()
+    if left <= 0.0:
+        return "limit", value, x, bound
+    raw = solve(built.program, built.program.functional(VALUE), "min", replace(options, time_limit_s=left), start=x)
+    bound = bound if raw.bound is None else max(bound, raw.bound)
+    if raw.x is None or raw.objective is None:
+        return raw.status if value is None else "limit", value, x, bound
+    if value is None or raw.objective <= value:
+        return raw.status, raw.objective, raw.x, bound
+    return raw.status, value, x, bound
 
 
 def _solution(
@@ -324,9 +312,14 @@ def _solution(
     """Read a solution, given as its columns, value and bound."""
     x, value, bound = found
     if x is None or value is None:
-        nothing, none = np.zeros((len(data.option), leaves.count)), np.zeros(leaves.count)
-        return TreeSolution(status, None, bound, nothing, none, none, none, seconds)
+        return replace(unsolved(data, leaves), status=status, bound=bound, seconds=seconds)
     return TreeSolution(status, value, bound, *read(data, leaves, built, x), seconds)
+
+
+def unsolved(data: FleetData, leaves: Leaves) -> TreeSolution:
+    """Return the solution of a program for which there was no time."""
+    nothing, none = np.zeros((len(data.option), leaves.count)), np.zeros(leaves.count)
+    return TreeSolution("limit", None, None, nothing, none, none, none, 0.0)
 
 
 def read(data: FleetData, leaves: Leaves, built: TreeProgram, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:

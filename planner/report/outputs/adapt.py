@@ -14,6 +14,7 @@ from planner.report.phases import window_dates
 from planner.report.words import amount, between, how_words, share_words
 
 QUESTION, COST = say("adapt.question"), say("adapt.question_of_cost")
+PROMISE_TOL = 0.03  # share of scenarios: less below the promise is what samples differ by
 NAMED = 3  # systems that the sentence names
 DRAWN = 32  # columns of a range that is drawn in text
 
@@ -47,7 +48,11 @@ def clauses(plan: Plan) -> list[str]:
         say("adapt.sign", systems=commas(signed)) if signed else say("adapt.sign_nothing"),
         say("adapt.expected", **told),
     ]
-    if fixed is not None and found["values"]["adapting"] is not None:
+    if fresh["kept"] < found["promise"] - PROMISE_TOL:
+        clauses.append(say("adapt.below", asked=told["asked"]))
+    if fixed is None:
+        clauses.append(say("adapt.no_fixed"))
+    elif found["values"]["adapting"] is not None:
         share = found["values"]["adapting"] / fixed["cost"] if fixed["cost"] else 0.0
         clauses.append(
             say(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.adapt.dates import Dates
-from planner.adapt.tree import chosen
+from planner.adapt.groups import chosen
 
 
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=12), st.integers(1, 5))
@@ -45,7 +45,7 @@ def test_first_representative_is_the_medoid(values):
 def test_nodes_by_hand():
     """Nothing is known at the start; after a measurement the groups of performance are; then everything is."""
     dates = Dates((0.0, 1.0, 2.0), (False, True, True), (False, False, True), 0.0, 0.0)
-    nodes = dates.nodes(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
+    nodes = dates.nodes(np.array([0, 0, 1, 1]), np.array([[0, 0, 0, 0], [0, 0, 0, 0], [0, 1, 0, 1]]))
     assert nodes.tolist() == [[0, 0, 0, 0], [0, 0, 1, 1], [0, 1, 2, 3]]
     assert dates.all_known == 2
     assert Dates((0.0, 1.0), (False, True), (False, True), 0.0, 0.0, unfolds=True).all_known == 2

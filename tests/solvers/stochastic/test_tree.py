@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers.interface import Options
-from solvers.stochastic.data import Aim, FleetData, Leaves
+from solvers.stochastic.data import Aim, FleetData, Leaves, dearer
 from solvers.stochastic.outcomes import outcomes
+from solvers.stochastic.promise import PRICES, promised
 from solvers.stochastic.tree import solved
 
 EXACT = Options(gap=1e-9, time_limit_s=20.0)
@@ -108,14 +109,14 @@ def dispatch(data: FleetData, tree: Leaves, s: int, units: tuple[int, ...], may_
     return total
 
 
-def enumerated(data: FleetData, tree: Leaves, aim: Aim) -> float:
+def enumerated(data: FleetData, tree: Leaves, aim: Aim, promise: float = 0.0) -> float:
     """Try every first stage, every decision of every later node, and every set of leaves that need not be kept."""
     pairs = sorted({(u, int(tree.node[data.stage[u], s])) for u in range(4) for s in range(tree.count)})
     ranges = [range(int(data.upper[u]) + 1) for u, _ in pairs]
     every = [
         lost
         for lost in product([False, True], repeat=tree.count)
-        if aim.promise == 0 or tree.weight @ np.array(lost) <= 1 - aim.promise + 1e-9
+        if promise == 0 or tree.weight @ np.array(lost) <= 1 - promise + 1e-9
     ]
     known: dict[tuple[object, ...], float] = {}
     best = np.inf
@@ -125,7 +126,7 @@ def enumerated(data: FleetData, tree: Leaves, aim: Aim) -> float:
         for lost in every:
             costs = []
             for s in range(tree.count):
-                key = (s, units[s], aim.promise == 0 or lost[s])
+                key = (s, units[s], promise == 0 or lost[s])
                 if key not in known:
                     known[key] = dispatch(data, tree, s, units[s], bool(key[2]))
                 costs.append(known[key])
@@ -146,23 +147,74 @@ def measured(costs: np.ndarray, weight: np.ndarray, tail: float | None) -> float
     return total / (1.0 - tail)
 
 
-@given(cases(), few([0.0, 0.5, 1.0]), few([None, 0.5]))
-def test_enumeration(case, promise, tail):
+@given(cases(), few([None, 0.5]))
+def test_enumeration(case, tail):
     data, tree = case
-    aim = Aim(promise=promise, tail=tail)
+    aim = Aim(tail=tail)
     expected, found = enumerated(data, tree, aim), solved(data, tree, aim, EXACT)
-    assert found.found == bool(np.isfinite(expected))
-    if found.found:
-        assert found.value == pytest.approx(expected, rel=1e-6, abs=1e-6)
-        assert measured(found.cost, tree.weight, tail) <= expected * (1 + 1e-6) + 1e-6
-        assert tree.weight @ found.kept >= promise - 1e-6
+    assert found.status == "optimal"
+    assert found.value == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert measured(found.cost, tree.weight, tail) <= expected * (1 + 1e-6) + 1e-6
+    assert found.bound <= expected * (1 + 1e-6) + 1e-6
 
 
-@given(cases(), few([0.0, 0.5]))
-def test_order_of_what_is_known(case, promise):
+@given(cases(), few([0.5, 1.0]), few([None, 0.5]))
+def test_promise(case, promise, tail):
+    """What is found at a price is the best of all decisions at that price, keeps the promise, and costs no less than the cheapest that keeps it."""
+    data, tree = case
+    aim = Aim(tail=tail)
+    found = promised(data, tree, promise, aim, EXACT)
+    assert found.solution.value == pytest.approx(enumerated(dearer(data, found.factor), tree, aim), rel=1e-6, abs=1e-6)
+    least = enumerated(data, tree, aim, promise)
+    if not np.isfinite(least):
+        assert not found.reached
+    if found.reached:
+        assert tree.weight @ found.solution.kept >= promise - 1e-6
+        cost = found.solution.cost - found.solution.lack * (1 - 1 / found.factor)
+        assert measured(cost, tree.weight, tail) >= least - 1e-6 * (1 + least)
+        before = [price for price in PRICES if price < found.factor][-1:]
+        for price in before:
+            assert tree.weight @ solved(dearer(data, price), tree, aim, EXACT).kept < promise
+
+
+def test_no_time_is_no_error():
+    """Without time there is no solution and no outcome, and nothing is raised."""
+    data, tree = late()
+    none = replace(EXACT, time_limit_s=0.0)
+    found = solved(data, tree, Aim(), none)
+    assert (found.found, found.status) == (False, "limit")
+    assert not promised(data, tree, 1.0, Aim(), none).reached
+    assert list(outcomes(data, tree, np.full((1, 1), np.nan), none)) == []
+
+
+def late():
+    """One system of one option on one slot, at 2 requests/s each."""
+    data = FleetData(
+        option=np.array([0]), stage=np.array([0]), covers=np.array([[True]]), parent=np.array([-1]), lower=np.zeros(1), upper=np.array([9.0]),
+        whole=np.array([True]), power_w=np.zeros(1), option_site=np.array([0]), by_use=np.array([False]), window=np.array([0]), seconds=np.ones(1),
+        room_w=np.full((1, 1), np.inf), demand=np.array([[3.0]]), class_workload=np.array([0]), arc_class=np.array([0]), arc_pool=np.array([0]),
+        arc_cost=np.zeros((1, 1)), way_pool=np.array([0]), way_option=np.array([0]), way_power_w=np.zeros(1), way_cost=np.zeros((1, 1)),
+        use_price=np.zeros((1, 1)), lack_cost=np.full((1, 1), 0.4),
+    )  # fmt: skip
+    tree = Leaves(
+        weight=np.ones(1), efficiency=np.array([[2.0]]), rate=np.zeros((1, 0)), growth=np.ones((1, 1, 1)), cost=np.ones((1, 1)),
+        use_factor=np.ones((1, 1)), node=np.zeros((1, 1), dtype=np.int64),
+    )  # fmt: skip
+    return data, tree
+
+
+def test_promise_by_hand():
+    """3 requests/s take 2 systems at 1 each; the second serves 1 request/s, so that it takes a price of 1, which is 2.5 times the stated 0.4."""
+    found = promised(*late(), 1.0, Aim(), EXACT)
+    assert found.reached and found.solution.held.tolist() == [[2.0]]
+    assert found.factor == min(price for price in PRICES if price > 2.5)
+
+
+@given(cases())
+def test_order_of_what_is_known(case):
     """Knowing more is never dearer; hiring at the start what is paid by use never cheaper; fewer options never cheaper."""
     data, tree = case
-    aim = Aim(promise=promise)
+    aim = Aim()
 
     def value(leaves, other=data, how=aim):
         found = solved(other, leaves, how, EXACT)
@@ -208,5 +260,5 @@ def test_jobs_by_hand():
     free = solved(data, tree, Aim(), EXACT)
     assert free.cost == pytest.approx([18.0, 20.0])  # 3 systems at 6; 6 systems at 6 would be 36
     assert free.kept.tolist() == [1.0, 0.0]
-    kept = solved(data, tree, Aim(promise=1.0), EXACT)
+    kept = promised(data, tree, 1.0, Aim(), EXACT).solution
     assert kept.cost == pytest.approx([18.0, 36.0])
