@@ -372,7 +372,7 @@ def binding(plan: Plan) -> list[str]:
     worth = [line for _, lines in marginal_values.chapters(plan) for line in lines]
     if not worth:
         rows = [limit_row(row) for row in plan.document["limits"] if binds(row)]
-        worth = [f"{row['limit']}: all {row['allowed']} are used" for row in rows]
+        worth = [f"{row['limit']}: all in use, {row['allowed']}" for row in rows]
     pools = [
         f"{row['name']}: the {point['iteration']['binds']} binds its iteration ({point['iteration']['way']})"
         for row in plan.document["workloads"]
