@@ -38,6 +38,7 @@ PAGES = {
     "hours": ":material/schedule:",
     "running": ":material/speed:",
     "catalog": ":material/menu_book:",
+    "gallery": ":material/grid_view:",
 }
 """The pages with their icons; each is a module of `views`, loaded when it is first asked for."""
 
@@ -49,7 +50,7 @@ def draw() -> None:
     st.html(STYLE)
     if shelf.folder() is not None:
         _choose_language(t)
-        import_module(f"{VIEWS}.gallery").draw(t)
+        import_module(f"{VIEWS}.gallery").draw_folder(t)
         return
     st.html(history.SCRIPT, unsafe_allow_javascript=True)
     query = {name: st.query_params.get_all(name) for name in st.query_params}

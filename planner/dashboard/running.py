@@ -14,7 +14,7 @@ from catalog.lookup import Catalog, shipped_catalog
 from catalog.units import parse
 from models.formats import WEIGHT_FORMATS
 from planner.dashboard.file_names import file_name
-from planner.dashboard.sources import _CHECKOUT
+from planner.dashboard.sources import EXAMPLES
 from planner.errors import Issue, SpecError
 from planner.estimate.profile.cases import KINDS, points_at_work, workloads_of
 from planner.messages import Message
@@ -84,8 +84,8 @@ def larger(case: Mapping[str, Any], document: Mapping[str, Any], catalog: Catalo
 def example_cases() -> dict[str, Document]:
     """Read the example cases of serving and training that lie in a checkout; none beside an installed package."""
     found = {}
-    if (_CHECKOUT / "pyproject.toml").is_file():
-        for path in sorted((_CHECKOUT / "examples" / "cases").glob("*.json")):
+    if EXAMPLES.is_dir():
+        for path in sorted((EXAMPLES / "cases").glob("*.json")):
             case = read_document(path.read_bytes())
             if case["workload"]["kind"] in KINDS:
                 found[path.stem] = case

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from catalog.errors import CatalogError
 from catalog.lookup import shipped_catalog
 from catalog.units import UnitError, parse
 from planner import pipeline
+from planner.dashboard.frozen.stored import State, read, verified
 from planner.errors import Issue, SpecError, words_of
 from planner.messages import Message, named
 from planner.plan import Plan, load_plan, parse_plan
@@ -29,17 +28,19 @@ DATA = Path(__file__).parent / "data"
 MAIN = "mixed_fleet"
 EXCHANGE = "exchange_"  # prefix of the names of defaults
 _CHECKOUT = Path(__file__).resolve().parents[2]
-PLANS = _CHECKOUT / "examples" / "plans"
-"""Stored plans of the examples of a checkout; `docs/build_dashboard_plans.py` makes them."""
+_SHIPPED = DATA / "examples"  # where a wheel puts them
+EXAMPLES = _CHECKOUT / "examples" if (_CHECKOUT / "pyproject.toml").is_file() else _SHIPPED
+"""The examples; beside an installed package, `examples` could be anybody's."""
+PLANS = EXAMPLES / "plans"
+"""Their stored plans; `docs/build_dashboard_plans.py` makes them."""
 
 
 @cache
 def examples() -> dict[str, Path]:
-    """List spec files by name, the main example first; a checkout adds its folder `examples`."""
+    """List spec files by name, the main example first."""
     found = {MAIN: DATA / f"{MAIN}.json"}
-    if (_CHECKOUT / "pyproject.toml").is_file():  # beside an installed package, `examples` could be anybody's
-        for path in sorted((_CHECKOUT / "examples").glob("*.json")):
-            found.setdefault(path.stem, path)
+    for path in sorted(EXAMPLES.glob("*.json")):
+        found.setdefault(path.stem, path)
     return found
 
 
@@ -164,15 +165,23 @@ def plan_of_example(name: str) -> Plan | None:
     """Load the stored plan of an example, verified anew; None where none is stored, or where it does not hold with the figures of today."""
     if name == MAIN:
         return stored_plan()
-    from planner.verify.plan import verify_plan  # which the page of the main example need not load
-
     try:
-        plan = parse_plan(gzip.decompress((PLANS / f"{name}.json.gz").read_bytes()))
-    except (OSError, EOFError, ValueError, zlib.error, SpecError):
+        held = verified(State.of(PLANS / f"{name}.json.gz"))
+    except OSError:
         return None
-    if canonical(plan.document["spec"]) != canonical(example(name)) or verify_plan(plan):
+    if held is None or held.findings or canonical(held.plan.document["spec"]) != canonical(example(name)):
         return None
-    return plan
+    return held.plan
+
+
+def plan_to_list(name: str) -> Plan | None:
+    """Load the stored plan of an example for a list, not verified: it is once it is opened. None where none is stored."""
+    if name == MAIN:
+        return stored_plan()
+    try:
+        return read(State.of(PLANS / f"{name}.json.gz"))
+    except OSError:
+        return None
 
 
 def canonical(document: dict[str, Any]) -> str:

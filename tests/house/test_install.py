@@ -195,6 +195,13 @@ def test_a_name_that_is_not_there_is_an_attribute_error(installed):
     assert "'solve'" in installed.run("import planner; print(dir(planner))").stdout
 
 
+def test_an_installed_dashboard_has_the_examples_with_their_plans(installed):
+    code = "from planner.dashboard import sources as s; print(s.EXAMPLES, len(s.examples()), s.plan_of_example('owning').status)"
+    home, count, status = installed.run(code).stdout.split()
+    assert Path(home) == installed.site / "planner" / "dashboard" / "data" / "examples"
+    assert int(count) == len(list((ROOT / "examples").glob("*.json"))) and status == "within_gap"
+
+
 # -- the guard -----------------------------------------------------------------------------------------------------------
 
 
