@@ -12,7 +12,6 @@ import hashlib
 import json
 import threading
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -23,11 +22,12 @@ from typing import Any, Literal
 
 from catalog.units import DAY_S, HOUR_S
 from planner.dashboard.frozen.life import most_days
-from planner.dashboard.frozen.stored import MOST_HELD, State, packed, unpacked
+from planner.dashboard.frozen.stored import MOST_HELD, State, packed
 from planner.dashboard.state import store
 from planner.errors import Issue, SpecError
 from planner.files import write_file
 from planner.messages import Message
+from planner.packed import MAGIC, unpacked
 from planner.plan import Plan
 from planner.plan.upgrade import upgraded
 
@@ -170,8 +170,9 @@ def opened(name: str) -> Opened:
 def report_of(record: Record) -> str | None:
     """Read the report of a link; None where there is none that is whole."""
     try:
-        return unpacked((folder() / f"{record.id}{PAGE}").read_bytes()).decode() if record.language else None
-    except (OSError, EOFError, ValueError, zlib.error):
+        content = (folder() / f"{record.id}{PAGE}").read_bytes()
+        return unpacked(content).decode() if record.language and content.startswith(MAGIC) else None
+    except (OSError, ValueError):
         return None
 
 
@@ -261,7 +262,7 @@ def _frozen(state: State, sha256: str) -> Plan | None:
         if hashlib.sha256(content).hexdigest() != sha256:
             return None
         return Plan.of(upgraded(json.loads(unpacked(content))))
-    except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 

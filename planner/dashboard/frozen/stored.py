@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +13,6 @@ from planner.plan import Plan, parse_plan
 ENDINGS = (".json", ".json.gz")
 MOST_HELD = 64
 """Plans that are held in memory."""
-MOST_BYTES = 100_000_000
-"""Of a plan, unpacked."""
 
 
 class Held(NamedTuple):
@@ -39,17 +36,6 @@ class State(NamedTuple):
         return cls(path, status.st_mtime_ns, status.st_size)
 
 
-def unpacked(content: bytes) -> bytes:
-    """Unpack what gzip packed, up to `MOST_BYTES`. Raises OSError, EOFError or zlib.error for what it did not, ValueError for more."""
-    reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    found = reader.decompress(content, MOST_BYTES + 1)
-    if len(found) > MOST_BYTES:
-        raise ValueError
-    if not reader.eof:
-        raise EOFError
-    return found
-
-
 def packed(plan: Plan) -> bytes:
     """Write a plan as the contents of `NAME.json.gz`."""
     return gzip.compress(plan.to_json().encode(), mtime=0)
@@ -59,9 +45,8 @@ def packed(plan: Plan) -> bytes:
 def read(state: State) -> Plan | None:
     """Read a plan; None for a file that holds none, or that is gone."""
     try:
-        content = state.path.read_bytes()
-        return parse_plan(unpacked(content) if state.path.suffix == ".gz" else content)
-    except (OSError, EOFError, ValueError, zlib.error, SpecError):
+        return parse_plan(state.path.read_bytes())
+    except (OSError, SpecError):
         return None
 
 
