@@ -17,7 +17,7 @@ from planner.verify.fleet.facility import FacilityCheck
 from planner.verify.phase_budgets import payments
 from planner.verify.power import power_values
 from planner.verify.preemption import InterruptionCheck
-from planner.version import __version__
+from planner.version import RELEASE
 
 LimitValue = tuple[str, str, float, float]
 """Path in the spec, name, value, limit."""
@@ -36,7 +36,7 @@ def check_limits(plan: CheckedPlan) -> None:
         return
     for (path, name, value, limit), row in zip(computed, stated, strict=True):
         plan.equal(f"limits {path}", {k: row[k] for k in ("value", "limit")}, {"value": value, "limit": limit})
-        if release_of(plan.document) == __version__:  # others may have worded it otherwise
+        if release_of(plan.document) == RELEASE:  # others may have worded it otherwise
             plan.equal(f"limits {path}.name", row["name"], name)
         plan.equal(f"limits {path}.slack", row["slack"], row["limit"] - row["value"])
         plan.at_most(f"limits {path}", value, limit, name)

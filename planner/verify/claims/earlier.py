@@ -16,7 +16,7 @@ from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import LABELS
 from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.claims.unchecked import pools_of
-from planner.version import __version__
+from planner.version import RELEASE, release
 
 AS_RECORDED = "as recorded in the plan"
 NOT_THEN = "not known to the release that made the plan"
@@ -28,9 +28,9 @@ EIGHT_BIT_CACHES = ("fp8", "fp4")  # formats of weights beside which earlier rel
 
 
 def made_by_another(document: Mapping[str, Any]) -> bool:
-    """Tell whether another release made a plan; release 0.1 was called tokenwatt."""
-    found: bool = document["versions"].get("flopwatt") != __version__
-    return found
+    """Tell whether another release made a plan, or a version that led to one; release 0.1 was called tokenwatt."""
+    version: str | None = document["versions"].get("flopwatt")
+    return version is None or release(version) != RELEASE
 
 
 def recorded_figures(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from planner.problem.facts import ResolvedSpec
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.unchecked import pools_of, release_of
 from planner.verify.findings import Report
-from planner.version import __version__
+from planner.version import RELEASE
 
 ENDED_BY = ("gap", "time", "memory", "nodes", "search")
 REASON_CODE = f"reason{BESIDE}"
@@ -34,7 +34,7 @@ def check_record(report: Report, problem: ResolvedSpec, document: Mapping[str, A
         report.say("versions", "verify.release_missing")
     if same_figures and document["objective"]["value"] is not None:
         _check_provenance(report, problem, document["provenance"])
-    if same_figures and release_of(document) == __version__:
+    if same_figures and release_of(document) == RELEASE:
         check_notes(report, problem, document)
     _check_solver(report, problem, document)
     stated = {path: "memory_bytes" in pool for path, pool in pools_of(document)}
@@ -99,7 +99,7 @@ def check_notes(report: Report, problem: ResolvedSpec, document: Mapping[str, An
     """
     computed: _Notes = {}
     stated: _Notes = {}
-    worded = release_of(document) == __version__
+    worded = release_of(document) == RELEASE
     for fact in problem.notes:
         if not fact.refuses:
             told = {"arguments": fact.message.coded()["arguments"], "source": fact.source}
@@ -148,7 +148,7 @@ def check_assumptions(plan: CheckedPlan) -> None:
 
 def _coded_alike(row: Mapping[str, Any], computed: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of a plan to compare: of another release without its reason, of releases up to 0.2 with the text of the reason alone."""
-    other = release_of(document) != __version__
+    other = release_of(document) != RELEASE
     taken = ("reason", REASON_CODE) if other else (REASON_CODE,) if REASON_CODE not in row else ()
     kept = {key: value for key, value in row.items() if key not in taken}
     return {**kept, **{key: computed[key] for key in taken if key in computed}}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.messages import Message
-from planner.version import __version__
+from planner.version import RELEASE, release
 
 NAMES = ("flopwatt", "tokenwatt")  # names of the program: release 0.1 had the second
 
@@ -31,8 +31,8 @@ class Unchecked:
 
 
 def release_of(document: Mapping[str, Any]) -> str:
-    """Return the release that wrote a plan, as it states it; empty if it states none."""
-    return next((document["versions"][name] for name in NAMES if name in document["versions"]), "")
+    """Return the release that wrote a plan, or to which the version that wrote it led, as it states it; empty if it states none."""
+    return release(next((document["versions"][name] for name in NAMES if name in document["versions"]), ""))
 
 
 def is_whole(document: Mapping[str, Any]) -> bool:
@@ -80,7 +80,7 @@ def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[
         yield Unchecked("catalog_digest", Message.of("unchecked.another_catalog").text())
         yield Unchecked("provenance", Message.of("unchecked.recorded_figures").text())
         yield Unchecked("assumptions", Message.of("unchecked.same_catalog").text())
-    elif release_of(document) != __version__:
+    elif release_of(document) != RELEASE:
         yield Unchecked(
             "assumptions[].reason",
             Message.of("unchecked.words_of_release", release=release_of(document) or "unknown").text(),

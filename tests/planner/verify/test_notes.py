@@ -8,9 +8,10 @@ import pytest
 
 from planner.facts import Fact
 from planner.messages import Message
+from planner.verify.claims.earlier import made_by_another
 from planner.verify.claims.record import check_notes
 from planner.verify.findings import Report
-from planner.version import __version__
+from planner.version import RELEASE, __version__
 
 
 def published(figure):
@@ -56,3 +57,12 @@ def test_notes_that_lack_differ_or_stand_twice_are_found(rows, code):
 def test_other_words_are_found_in_a_plan_of_this_release():
     rows = [row(fact) | {"text": "other words"} for fact in NOTES]
     assert said(NOTES, rows) == {"verify.says"} and said(NOTES, rows, "0.2.0") == set()
+
+
+def test_versions_of_development_count_as_the_release_that_they_lead_to():
+    rows = [row(fact) | {"text": "other words"} for fact in NOTES]
+    assert said(NOTES, rows, f"{RELEASE}.dev0") == {"verify.says"} and said(NOTES, rows, "0.2.0.dev0") == set()
+    assert not made_by_another({"versions": {"flopwatt": f"{RELEASE}.dev7"}})
+    assert made_by_another({"versions": {"flopwatt": "9.9.dev0"}}) and made_by_another(
+        {"versions": {"tokenwatt": RELEASE}}
+    )
