@@ -87,8 +87,8 @@ def _opening(plan: Plan, paper: Paper) -> list[str]:
     """Set how sure the plan is, and the story: of each sentence the clauses that fit, the first in any case."""
     lines: list[str] = []
     sure = robust.sure_clauses(plan)
-    first = [(robust.QUESTION, sure)] if sure else []
-    for question, clauses in [*first, *adapt.story(plan), *story(plan)]:
+    first = [(robust.QUESTION, sure), (robust.LATER, robust.later_clauses(plan))]
+    for question, clauses in [*(each for each in first if each[1]), *adapt.story(plan), *story(plan)]:
         told = ""
         for clause in clauses:
             longer = listed([told, clause]) if told else say("list.colon", question=question, clauses=clause)

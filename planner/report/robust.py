@@ -12,7 +12,7 @@ from planner.report.heads import Row
 from planner.report.why.verdict import OPTIMAL_GAP, percent
 from planner.report.words import amount, between, cap_words, share_words
 
-QUESTION = say("confidence.question")
+QUESTION, LATER = say("confidence.question"), say("confidence.question_of_later")
 NAMED = 3  # workloads that the sentence names; of further ones the least sure
 
 
@@ -121,6 +121,7 @@ def sure_clauses(plan: Plan) -> list[str]:
 def sure_words(plan: Plan) -> str:
     """Say how sure a plan is in one sentence; empty where the plan does not say, or is robust and states its promise elsewhere."""
     found = sure_clauses(plan) if plan.document.get("confidence") else []
+    found += later_clauses(plan) if found else []
     found += [words for words in [chosen_words(plan)] if words and found]
     return say("list.colon", question=QUESTION, clauses=stopped(listed(found))) if found else ""
 
@@ -142,6 +143,20 @@ def _sure_clauses(plan: Plan) -> Iterator[str]:
         )
     if found["left_out"]:
         yield _left_out(found["left_out"])
+
+
+def later_clauses(plan: Plan) -> list[str]:
+    """State what a promise costs at most where systems are rented by the hour later, in the scenarios that need them; none where the plan does not say."""
+    sure = plan.document.get("confidence") if plan.has_answer else None
+    found = sure.get("hired") if sure else None
+    if not found or plan.document.get("adaptation"):
+        return []
+    total = plan.totals["cost"]
+    part = say("confidence.price_share", share=share_words(found["cost"] / total, "+.1%")) if total else ""
+    kinds = list(dict.fromkeys(row["system"] for row in found["systems"]))
+    named = [*kinds[:NAMED], *([say("adapt.more", count=str(len(kinds) - NAMED))] if len(kinds) > NAMED else [])]
+    told = {"share": f"{found['share']:.0%}", "cost": amount(found["cost"]), "currency": _currency(plan), "part": part}
+    return [say("confidence.hired", **told, systems=enumerated(named), used=f"{found['used_in']:.0%}")]
 
 
 def _systems(rows: Sequence[FurtherSystem]) -> str:

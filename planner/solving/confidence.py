@@ -24,6 +24,7 @@ from planner.problem.facts import ResolvedSpec
 from planner.problem.intervals import SERVING_LABEL, network
 from planner.problem.scenarios import CONFIDENCE_SCENARIOS, CONFIDENCE_SEED, SERVING, Scenarios, draw, with_robust
 from planner.scenarios.redispatch import layout_key, left_out
+from planner.solving.adapt.hired import hired_promise
 from planner.solving.held_fleet import RoutedFleet, routed_fleet
 from planner.solving.variants import Answer
 from solvers.fixed_fleet.many_scenarios import MOST_COLUMNS, Settled, settle
@@ -91,13 +92,17 @@ def confidence_section(sure: InScenarios) -> Confidence:
     answer = sure.answer
     problem, routed, scenarios, found = with_robust(answer.problem), sure.routed, sure.scenarios, sure.found
     names = [w.name for w in problem.serving] + [point.workload.name for point in routed.jobs]
-    return {
+    hired = hired_promise(sure)
+    section: Confidence = {
         "scenarios": CONFIDENCE_SCENARIOS, "seed": CONFIDENCE_SEED, "kept": float(found.kept.mean()), "open": float(found.open.mean()),
         "workloads": {name: float(found.done[:, i].mean()) for i, name in enumerate(names)},
         "breaks_first": _breaks_first(answer, routed, scenarios, found, names),
         "upgrade": _upgrade(sure), "late_jobs": _late_jobs(sure),
         "left_out": left_out(problem, pauses=True),
     }  # fmt: skip
+    if hired is not None:
+        section["hired"] = hired
+    return section
 
 
 def _rates(answer: Answer, routed: RoutedFleet, scenarios: Scenarios) -> Floats:

@@ -54,12 +54,12 @@ def evaluate_fleet(
     fleet, deployments, jobs = _fixed_fleet(answer, [*further, *apis])
     if apis:
         every = np.arange(answer.form.data.slots) if slots is None else slots
-        fleet = with_apis(fleet, answer, deployments, _classes(answer), every)
+        fleet = with_apis(fleet, answer, deployments, demand_classes(answer), every)
     program = Redispatch(fleet.without_dominated_slots())
     known = capacities or Capacities(problem, answer.candidates.pools, scenarios)
     capacity = np.array([known.of(deployment) for deployment in deployments]).reshape(-1, scenarios.count)
     rate = np.array([known.rate(point) for point in jobs]).reshape(-1, scenarios.count)
-    growth = growth_of(answer, _classes(answer), scenarios)
+    growth = growth_of(answer, demand_classes(answer), scenarios)
     planned = planned_operation(answer) if apis else 0.0
     undone, operation = [], np.zeros(scenarios.count)
     for s in range(scenarios.count):
@@ -94,8 +94,9 @@ class RoutedFleet:
         return found
 
 
-def routed_fleet(answer: Answer) -> RoutedFleet:
-    """Build the fleet of an answer by route: any deployment of a workload may serve any origin that has a route to its site."""
+def routed_fleet(answer: Answer, reduced: bool = True) -> RoutedFleet:
+    """Build the fleet of an answer by route: any deployment of a workload may serve any origin that has a route to its site; `reduced` to the slots
+    that no other one dominates."""
     problem, form = answer.problem, answer.form
     fleet, pooled, jobs = _fixed_fleet(answer, ())
     known = {layout_key(deployment.point): deployment.point for deployment in pooled}
@@ -105,7 +106,7 @@ def routed_fleet(answer: Answer) -> RoutedFleet:
     arcs: list[tuple[int, int]] = []
     points: list[tuple[int, float]] = []
     pool_of: list[int] = []
-    for c, (w, o) in enumerate(_classes(answer)):
+    for c, (w, o) in enumerate(demand_classes(answer)):
         workload = problem.serving[w]
         origin = form.origins[o]
         for site in problem.sites:
@@ -121,7 +122,8 @@ def routed_fleet(answer: Answer) -> RoutedFleet:
         point_systems=systems, point_power_w=_power_w(serving), point_site=np.array([site_of[p.site] for p in serving], dtype=np.int64),
     )  # fmt: skip
     curves = tuple(None if is_api(point) else curve_of(problem, point) for point in deployments)
-    return RoutedFleet(routed.without_dominated_slots(), deployments, curves, tuple(points), tuple(jobs))
+    fixed = routed.without_dominated_slots() if reduced else routed
+    return RoutedFleet(fixed, deployments, curves, tuple(points), tuple(jobs))
 
 
 def _demand(answer: Answer) -> Floats:
@@ -135,7 +137,7 @@ def _demand(answer: Answer) -> Floats:
     return shared
 
 
-def _classes(answer: Answer) -> list[tuple[int, int]]:
+def demand_classes(answer: Answer) -> list[tuple[int, int]]:
     """List the (workload, origin) with demand that an arc serves, in order."""
     demand = _demand(answer)
     return sorted({(w, o) for w, o, _, _ in answer.form.arcs if demand[w, o].any()})
@@ -158,7 +160,7 @@ def _fixed_fleet(
     if data.choice is not None:
         grows &= data.choice.group < 0  # a split is planned with the factor
     demand = _demand(answer) * np.where(grows, factor, 1.0)[:, None, None]
-    classes = _classes(answer)
+    classes = demand_classes(answer)
     number = {c: i for i, c in enumerate(classes)}
     arcs = sorted({(number[w, o], q) for w, o, _, q in form.arcs if (w, o) in number})
     at_work = (values["x"] > 0) & standing_points(form, answer.solution)

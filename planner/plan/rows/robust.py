@@ -130,6 +130,26 @@ class Upgrade(TypedDict):
     systems: list[FurtherSystem]
 
 
+class HiredSystem(TypedDict):
+    """State the most systems of an offer by the hour that a scenario hires at once, beside those of the plan."""
+
+    site: Text
+    system: Text
+    how: Text
+    offer: Text
+    most: Whole
+
+
+class Hired(TypedDict):
+    """State what keeping `share` of the scenarios costs at most on average over all scenarios, beside the plan, where systems are hired by the hour in
+    the scenarios that need them, `used_in` of all; the others that fail are left to fail."""
+
+    share: Number
+    cost: Number
+    used_in: Number
+    systems: list[HiredSystem]
+
+
 class Confidence(TypedDict):
     """State in which share of sampled scenarios the plan keeps its promises, and what breaks first."""
 
@@ -140,6 +160,7 @@ class Confidence(TypedDict):
     workloads: dict[str, Number]
     breaks_first: BreaksFirst | None
     upgrade: Upgrade | None
+    hired: NotRequired[Hired | None]
     late_jobs: NotRequired[list[LateJob]]
     left_out: list[Text]
 

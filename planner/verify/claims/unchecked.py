@@ -162,6 +162,9 @@ def _of_confidence(found: Mapping[str, Any]) -> Iterator[Unchecked]:
     yield Unchecked("confidence.open", Message.of("unchecked.long_scenarios").text())
     yield Unchecked("confidence.breaks_first.promise", Message.of("unchecked.largest_error").text())
     yield Unchecked("confidence.upgrade", Message.of("unchecked.kinds_and_shares").text())
+    if found.get("hired"):
+        yield Unchecked("confidence.hired.cost", Message.of("unchecked.hired").text())
+        yield Unchecked("confidence.hired.systems", Message.of("unchecked.hired").text())
     if found["left_out"] or found["open"]:
         for name in ("kept", "workloads", "breaks_first"):
             yield Unchecked(f"confidence.{name}", Message.of("unchecked.not_redispatched").text())

@@ -22,6 +22,7 @@ from solvers.fixed_fleet.many_scenarios import settle
 from solvers.interface import SolverError
 
 PRICED_SHARE = 0.8  # share of the scenarios
+BY_HOUR = ("on_demand", "spot")
 SCENARIOS_TOL = 1.5  # scenarios that a solver on another machine may judge otherwise
 
 
@@ -121,6 +122,7 @@ def _check_words(plan: CheckedPlan) -> None:
     for row in found.get("late_jobs", ()):
         if row["kept"] != found["workloads"].get(row["workload"]) or row["kept"] >= PRICED_SHARE:
             plan.say("confidence.late_jobs", "verify.late_job_kept", job=row["workload"])
+    _check_hired(plan)
     upgrade = found["upgrade"]
     if upgrade is not None:
         held = {(row["site"], row["system"], row["how"]) for row in plan.document["fleet"]}
@@ -128,3 +130,33 @@ def _check_words(plan: CheckedPlan) -> None:
             (r["site"], r["system"], r["how"]) not in held for r in upgrade["systems"]
         ):
             plan.say("confidence.upgrade", "verify.adds_to_less_sure")
+
+
+def _check_hired(plan: CheckedPlan) -> None:
+    """Check that systems hired later are on offer by the hour at their sites, and that they are hired in as many scenarios as the promise lacks."""
+    confidence = plan.document["confidence"]
+    hired = confidence.get("hired")
+    if hired is None:
+        return
+    offers = {offer.path: offer for offer in plan.problem.offers}
+    for i, row in enumerate(hired["systems"]):
+        offer = offers.get(row["offer"])
+        if (
+            offer is None
+            or (offer.system, offer.how) != (row["system"], row["how"])
+            or row["site"] not in offer.prices
+            or row["how"] not in BY_HOUR
+        ):
+            plan.say(f"confidence.hired.systems[{i}]", "verify.not_on_offer")
+        elif not 0 < row["most"] <= offer.supply:
+            plan.say(
+                f"confidence.hired.systems[{i}].most",
+                "verify.not_above",
+                given=repr(row["most"]),
+                most=repr(offer.supply),
+            )
+    lacking = math.ceil(PRICED_SHARE * CONFIDENCE_SCENARIOS) - round(confidence["kept"] * CONFIDENCE_SCENARIOS)
+    if hired["share"] != PRICED_SHARE or lacking <= 0 or round(hired["used_in"] * CONFIDENCE_SCENARIOS) != lacking:
+        plan.say("confidence.hired.used_in", "verify.no_share_by_hour", share=f"{PRICED_SHARE:.0%}", found=str(lacking))
+    if not hired["cost"] >= 0:
+        plan.say("confidence.hired.cost", "verify.not_above", given="0", most=repr(hired["cost"]))
