@@ -92,7 +92,7 @@ def confidence_section(sure: InScenarios) -> Confidence:
     answer = sure.answer
     problem, routed, scenarios, found = with_robust(answer.problem), sure.routed, sure.scenarios, sure.found
     names = [w.name for w in problem.serving] + [point.workload.name for point in routed.jobs]
-    hired = hired_promise(sure)
+    hired = hired_promise(answer, scenarios, found, sure.rate)
     section: Confidence = {
         "scenarios": CONFIDENCE_SCENARIOS, "seed": CONFIDENCE_SEED, "kept": float(found.kept.mean()), "open": float(found.open.mean()),
         "workloads": {name: float(found.done[:, i].mean()) for i, name in enumerate(names)},

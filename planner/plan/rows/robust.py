@@ -131,7 +131,7 @@ class Upgrade(TypedDict):
 
 
 class HiredSystem(TypedDict):
-    """State the most systems of an offer by the hour that a scenario hires at once, beside those of the plan."""
+    """State the most systems of an offer by the hour that a scenario hires at once, beside the systems of the plan."""
 
     site: Text
     system: Text

@@ -1,4 +1,4 @@
-"""Bound what keeping more scenarios costs a plan that may rent by the hour later: systems on demand, where a scenario needs them.
+"""Bound the cost of keeping more scenarios for a plan that may rent by the hour later: systems on demand, where a scenario needs them.
 
 A scenario in which the fleet falls short hires systems on demand or on the spot market in the hours in which it needs them, in whole
 systems, at typical prices, with starts and least runs as their offers state. The fleet stays, and jobs stay on it, so that an adaptive plan
@@ -8,25 +8,23 @@ systems, at typical prices, with starts and least runs as their offers state. Th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.arrays import Floats, Ints
+from models.arrays import Bools, Floats, Ints, sum_of
 from planner.candidates.points import OperatingPoint
 from planner.formulate.formulation import Formulation
 from planner.money.terms import COST
 from planner.plan.rows.robust import Hired, HiredSystem
 from planner.problem.derating import scaled
 from planner.problem.phases import BY_WINDOW
+from planner.problem.scenarios import Scenarios
 from planner.scenarios.redispatch import BatchCurve, curve_of, layout_key, left_out, worst_errors
 from planner.solving.held_fleet import demand_classes, routed_fleet
 from planner.solving.variants import Answer
+from solvers.fixed_fleet.many_scenarios import Settled
 from solvers.fixed_fleet.redispatch import FixedFleet, OperatingCost, Redispatch, alike_slots
 from solvers.model.preemption import predecessors
-
-if TYPE_CHECKING:
-    from planner.solving.confidence import InScenarios
 
 KEPT_SHARE = 0.8  # share of the scenarios: the promise that is priced
 WAYS = 2  # ways to serve on hired systems that each class of demand has
@@ -43,16 +41,16 @@ class _Way:
     option: int
     layouts: tuple[tuple[OperatingPoint, BatchCurve], ...]
 
-    def rates(self, sure: InScenarios) -> Floats:
+    def rates(self, answer: Answer, scenarios: Scenarios) -> Floats:
         """Compute what a system does with its best layout over the growth of demand, [scenario] [request/s]."""
-        found = np.zeros(sure.scenarios.count)
+        found = np.zeros(scenarios.count)
         for point, curve in self.layouts:
-            errors = worst_errors(sure.scenarios, [use.option.system.chip for use in point.uses])
+            errors = worst_errors(scenarios, [use.option.system.chip for use in point.uses])
             able = curve.capacity(point.serving.spec.limits(), self.rtt_s, errors) / _systems(point)
             np.maximum(found, able, out=found)
         workload = self.layouts[0][0].workload
-        grown = sure.scenarios.demand[workload.name]
-        return found if scaled(sure.answer.problem, workload.asked) else found / grown
+        grown = scenarios.demand[workload.name]
+        return found if scaled(answer.problem, workload.asked) else found / grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +66,29 @@ class _Rent:
     before: Ints  # [T] slot before each
 
 
-def hired_promise(sure: InScenarios) -> Hired | None:
+def hired_promise(answer: Answer, scenarios: Scenarios, settled: Settled, rate: Floats) -> Hired | None:
     """Bound the expected cost of hiring systems by the hour so that `KEPT_SHARE` of the scenarios are kept.
 
     None where the plan keeps the share already, where nothing is on offer by the hour, where a ceiling on totals or a goal other than cost
     makes the price of one system more than its rent, or where too few scenarios can be kept so.
     """
-    answer, count = sure.answer, sure.scenarios.count
-    wanted = int(np.ceil(KEPT_SHARE * count - WHOLE_TOL)) - int(sure.found.kept.sum())
+    count = scenarios.count
+    wanted = int(np.ceil(KEPT_SHARE * count - WHOLE_TOL)) - int(settled.kept.sum())
     limits = answer.problem.spec.limits
     bound = answer.form.data.objective.maximises or any((limits.budget, limits.capital, limits.carbon))
     if (
         wanted <= 0
-        or sure.found.open.any()
+        or settled.open.any()
         or left_out(answer.problem, pauses=True)
         or bound
         or answer.form.data.hourly is None
     ):
         return None
     rent = _rent(answer.form, answer)
-    ways = _ways(sure, rent)
+    ways = _ways(answer, rent)
     if not ways:
         return None
-    costs, used = _outcomes(sure, rent, ways, wanted)
+    costs, used = _outcomes(answer, scenarios, ~settled.kept, rate, rent, ways, wanted)
     if len(costs) < wanted:
         return None
     cheapest = np.argsort(costs, kind="stable")[:wanted]
@@ -112,7 +110,7 @@ def hired_promise(sure: InScenarios) -> Hired | None:
 
 
 def _systems(point: OperatingPoint) -> float:
-    return sum(use.systems for use in point.uses)
+    return sum_of(use.systems for use in point.uses)
 
 
 def _rent(form: Formulation, answer: Answer) -> _Rent:
@@ -141,9 +139,8 @@ def _rent(form: Formulation, answer: Answer) -> _Rent:
     return _Rent(np.where(there, slot, 0.0), start, least, np.where(there, left, 0.0), shared, before)
 
 
-def _ways(sure: InScenarios, rent: _Rent) -> list[_Way]:
+def _ways(answer: Answer, rent: _Rent) -> list[_Way]:
     """List for each class of demand the ways that serve a request at the least rent, as predicted."""
-    answer = sure.answer
     form, problem = answer.form, answer.problem
     option_of = {id(option): k for k, option in enumerate(form.fleet_options)}
     layouts: dict[tuple[str, str, int], dict[object, OperatingPoint]] = {}
@@ -186,20 +183,22 @@ def _ways(sure: InScenarios, rent: _Rent) -> list[_Way]:
     return ways
 
 
-def _outcomes(sure: InScenarios, rent: _Rent, ways: list[_Way], wanted: int) -> tuple[Floats, Floats]:
+def _outcomes(
+    answer: Answer, scenarios: Scenarios, fails: Bools, rate: Floats, rent: _Rent, ways: list[_Way], wanted: int
+) -> tuple[Floats, Floats]:
     """Return the rent [scenario] and the most systems at once [scenario, K] in scenarios that hired systems keep; the easiest scenarios are tried first."""
-    routed = routed_fleet(sure.answer, reduced=False)
+    routed = routed_fleet(answer, reduced=False)
     fleet, groups = _with_ways(routed.fleet, rent, ways)
     program = Redispatch(fleet)
-    own = routed.capacities(sure.answer.problem, sure.scenarios)
-    capacity = np.vstack([own, *(way.rates(sure)[None] for way in ways)])
-    lost = np.flatnonzero(~sure.found.kept)
+    own = routed.capacities(answer.problem, scenarios)
+    capacity = np.vstack([own, *(way.rates(answer, scenarios)[None] for way in ways)])
+    lost = np.flatnonzero(fails)
     order = lost[np.argsort(-capacity[:, lost].sum(axis=0), kind="stable")]
     costs, used = [], []
     growth = np.ones(len(fleet.demand))
     most = MOST_COLUMNS // program.columns
     for s in order[:most] if most >= wanted else ():
-        undone = program.shortfall(capacity[:, s], sure.rate[:, s])
+        undone = program.shortfall(capacity[:, s], rate[:, s])
         if undone.max(initial=0.0) > WHOLE_TOL:
             continue
         program.operate(growth, {})
@@ -243,14 +242,14 @@ def _with_ways(fleet: FixedFleet, rent: _Rent, ways: list[_Way]) -> tuple[FixedF
 
 
 def _is_supplied(rent: _Rent, held: Floats) -> bool:
-    """Tell whether what the plan leaves of each offer is enough for the systems held at all sites, [K, T]."""
+    """Tell whether the supply that the plan leaves of each offer is enough for the systems held at all sites, [K, T]."""
     total = np.zeros(held.shape)
     np.add.at(total, rent.offer, held)
     return bool((total[rent.offer] <= rent.left + WHOLE_TOL).all(where=held > 0))
 
 
 def _paid(rent: _Rent, systems: Floats) -> tuple[float, Floats]:
-    """Return the rent of whole systems [K, T], paid for at each start and for their least runs, and the systems so held."""
+    """Return the rent of whole systems [K, T], due at each start and for their least runs, and the systems so held."""
     held = systems.copy()
     for k, slots in enumerate(rent.least_slots.tolist()):
         at = rent.before
