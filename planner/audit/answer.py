@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 from catalog.lookup import Catalog
 from planner.audit.inputs import Inputs
 from planner.audit.judges import WAYS, Finding
-from planner.audit.quantities import digits, unit_words
+from planner.audit.quantities import COUNTED, digits, unit_words
 from planner.audit.reading import SHIPPED, parse_claims, read_claims
 from planner.audit.verdicts import Condition, Verdict
 from planner.errors import Issue, SpecError, close_matches
@@ -27,6 +28,10 @@ _CODES = {
     Verdict.ATTRIBUTION: "audit.attribution",
     Verdict.NO_ARITHMETIC: "audit.no_arithmetic",
 }
+
+
+THINGS = {*COUNTED, "chip", "token", "request"}  # that come in whole numbers
+ROUNDING = 1e-9  # by which an edge found by bisection may miss a whole number
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +233,35 @@ def _condition(found: Condition) -> str:
     """Say where a claim holds."""
     name, free = found.free.words, found.free
     least, most = (
-        None if each is None else f"{digits(each / free.factor)} {free.unit}".strip()
-        for each in (found.least, found.most)
+        None if each is None else f"{digits(whole(each, free.unit))} {free.unit}".strip()
+        for each, whole in (
+            (None if found.least is None else found.least / free.factor, _next_whole),
+            (None if found.most is None else found.most / free.factor, _last_whole),
+        )
     )
     if least is not None and most is not None:
         return say("audit.when_between", name=name, least=least, most=most)
     if least is not None:
         return say("audit.when_least", name=name, least=least)
     return say("audit.when_most", name=name, most=str(most))
+
+
+def _next_whole(value: float, unit: str) -> float:
+    """Round the least value of a thing that is counted up to a whole number; other values stay.
+
+    >>> _next_whole(8.036, "nodes"), _next_whole(3.0000000001, "chips"), _next_whole(0.97, "GB")
+    (9, 3, 0.97)
+    """
+    return math.ceil(value * (1 - ROUNDING)) if unit.removesuffix("s") in THINGS else value
+
+
+def _last_whole(value: float, unit: str) -> float:
+    """Round the largest value of a thing that is counted down to a whole number; other values stay.
+
+    >>> _last_whole(26.61, "tokens")
+    26
+    """
+    return math.floor(value * (1 + ROUNDING)) if unit.removesuffix("s") in THINGS else value
 
 
 def _edge(found: Condition | None) -> str:

@@ -210,7 +210,7 @@ def _sections(answer: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]
         (
             Message.of("estimate.head_first_token").text(),
             [
-                {"part": row["part"], "ms": row["mean_s"] / MILLI, "share": f"{row['share']:.1%}"}
+                {"part": row["part"], "ms": f"{row['mean_s'] / MILLI:,.3f}", "share": f"{row['share']:.1%}"}
                 for row in answer["first_token"]
             ],
         ),
