@@ -112,8 +112,8 @@ class GroupSearch:
         """Select groups by the systems that they occupy, and count those left out by reason. What was chosen is kept.
 
         The first of those for a round trip takes the fewest systems per request, of all pairs of layouts, batches and numbers of workers.
-        With whole replicas, groups join that take fewer at some share (`LOADS`) of the whole demand, or carry most on a number of systems
-        (`planner.candidates.load_steps`).
+        Groups join that take fewer for the whole demand where one group can serve it. With whole replicas, groups also join that take fewer at
+        some share (`LOADS`) of the whole demand, or carry most on a number of systems (`planner.candidates.load_steps`).
         """
         if asked not in self._chosen:
             self._chosen[asked] = self._choose(asked)
@@ -129,7 +129,7 @@ class GroupSearch:
         search = NumbersSearch(sides, [q for mine in questions for q in mine], partial(self._try, sides, trips))
         found, further = search.run(), self.problem.spec.solver.points_per_system
         of_one_kind = [mine if each.one_kind else mine[:1] for mine, each in zip(questions, asked, strict=True)]
-        steps = find_steps(search, of_one_kind, further)
+        steps = find_steps(search, of_one_kind, further if self._whole else 0)  # divisible replicas have no steps
         picks = [
             fewest_systems(search, [*mine, *at_ends(mine[0], each_steps)], each.most, further)
             for mine, each_steps, each in zip(questions, steps, asked, strict=True)
@@ -137,7 +137,7 @@ class GroupSearch:
         pairs, too_large = search.pairs
         between = np.logical_or.reduce(
             [
-                open_between(search, mine, pick.kept, each_steps.reach)
+                open_between(search, mine if self._whole else mine[:1], pick.kept, each_steps.reach)
                 for mine, each_steps, pick in zip(questions, steps, picks, strict=True)
             ]
         )
@@ -164,10 +164,16 @@ class GroupSearch:
         each = 1.0 / sides.alone_s[able]
         # A fraction of a replica is only on paper as efficient as a whole one; the smallest stays in any case.
         questions = [Question(trip, asked.prices, np.inf, max(peak, each.min(initial=np.inf)))]
-        if self.problem.spec.solver.whole and each.size:
-            most = peak if np.isfinite(peak) else MOST_WORKERS * each.max()
-            questions += [Question(trip, asked.prices, share * most) for share in LOADS]
+        largest = MOST_WORKERS * each.max(initial=0.0)
+        most = peak if np.isfinite(peak) else largest
+        loads = LOADS if self._whole else LOADS[:1]
+        if each.size and (self._whole or peak <= largest):  # one group for all may be better than parts of larger ones
+            questions += [Question(trip, asked.prices, share * most) for share in loads]
         return questions
+
+    @property
+    def _whole(self) -> bool:
+        return self.problem.spec.solver.whole
 
     def least_loaded(self) -> ServingPoint:
         """Evaluate the fastest prefill layout that fits beside decode workers of each layout and batch, with prefill workers without limit."""

@@ -35,7 +35,7 @@ def find_steps(search: NumbersSearch, asked: Sequence[Sequence[Question]], steps
     """Search groups until none is left that raises the end of a step of any of the asked; the most load is the largest that all but the first of its questions ask about.
 
     Each round asks for the least cost just beyond the ends known so far, so that the bounds of the search prove each end. Where the first is
-    the only question nothing is sought: divisible replicas have no steps. `steps_kept`: the most steps whose groups may be kept.
+    the only question nothing is sought. `steps_kept`: the most steps whose groups may be kept.
     """
     sought = min(MOST_STEPS, steps_kept)
     most = [max((question.load for question in mine[1:]), default=0.0) for mine in asked]

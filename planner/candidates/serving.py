@@ -134,14 +134,15 @@ def make_grid(
 
 
 def within_demand(rate: Floats, workload: ServingFacts, problem: ResolvedSpec) -> Floats:
-    """Set the rates of points above the whole demand to 0, since a fraction of a replica is only on paper as efficient as a whole one.
+    """Set rates [layout, batch] beyond the first of a layout that serves the whole demand to 0: a replica at work in part has a smaller batch.
 
-    The smallest rate stays in any case. Where throughput is maximised, demand is no bound.
+    The same for divisible and for whole replicas, so that the best plan with whole ones is a plan with divisible ones too. Where throughput
+    is maximised, demand is no bound.
     """
-    if problem.spec.objective.maximise or not rate.any():
+    if problem.spec.objective.maximise:
         return rate
-    largest = max(workload.peak_requests_per_s, float(rate[rate > 0].min()))
-    return np.where(rate <= largest, rate, 0.0)
+    enough = np.where(rate >= workload.peak_requests_per_s, rate, np.inf).min(axis=1, keepdims=True)
+    return np.where(rate <= enough, rate, 0.0)
 
 
 class GridSelection:
@@ -161,8 +162,8 @@ class GridSelection:
     def choose(self, allowance_s: float, dropped: Counter[str]) -> list[GridChoice]:
         """Take the largest capacity of each layout under the limits, then the Pareto front of systems and power per request.
 
-        Where replicas are whole, smaller ones join that take the fewest systems per request of all that are no larger: whole replicas of
-        a large layout are too many systems for a small demand.
+        Smaller replicas join that take the fewest systems per request of all that are no larger: whole replicas of a large layout are too many
+        systems for a small demand. Where replicas are divisible and several of each selected point serve the demand, only points of the front join.
         """
         most = self.problem.spec.solver.points_per_system
         further = {metric: limits for metric, limits in self._limits(allowance_s).items() if metric != TPOT}
@@ -173,7 +174,7 @@ class GridSelection:
             dropped[Message.of("dropped.over_memory_or_batch").text()] += int((~fits).sum())
             dropped[Message.of("dropped.too_slow").text()] += int((fits & ~satisfied).sum())
             able = np.where(satisfied, grid.point.requests_per_s, 0.0)
-            rate = self._within_demand(able) if self._whole else within_demand(able, self.workload, self.problem)
+            rate = within_demand(able, self.workload, self.problem)
             dropped[Message.of("dropped.over_demand").text()] += int((able > rate).sum())
             layouts, best = np.flatnonzero(rate.max(axis=1) > 0), rate.argmax(axis=1)
             dropped[Message.of("dropped.lesser_batch").text()] += int((rate > 0).sum()) - layouts.size
@@ -190,23 +191,21 @@ class GridSelection:
                 least_w = watts_per_request
                 front.append(place)
         dropped[Message.of("dropped.over_point_count").text()] += max(len(front) - most, 0)
-        smaller = self._smaller(kept, front[:most]) if self._whole else []
+        smaller = self._smaller(kept, front[:most])
+        if not self._needs_smaller(front[:most]):
+            smaller = [place for place in smaller if place in front]
         dropped[Message.of("dropped.dominated_point").text()] += len(kept) - len({*front, *smaller})
         front = front[:most]
         return [
             self._chosen.setdefault(place, GridChoice(self.grids[place[0]], *place[1:])) for place in [*front, *smaller]
         ]
 
-    @property
-    def _whole(self) -> bool:
-        return self.problem.spec.solver.whole
-
-    def _within_demand(self, rate: Floats) -> Floats:
-        """Set rates [layout, batch] beyond the first that serves the whole demand to 0: a replica at work in part has a smaller batch."""
-        if self.problem.spec.objective.maximise:
-            return rate
-        enough = np.where(rate >= self.workload.peak_requests_per_s, rate, np.inf).min(axis=1, keepdims=True)
-        return np.where(rate <= enough, rate, 0.0)
+    def _needs_smaller(self, front: Sequence[tuple[int, int, int]]) -> bool:
+        """Tell whether dominated replicas may serve better: replicas are whole, or one of `front` is enough for the whole demand."""
+        if self.problem.spec.solver.whole or self.problem.spec.objective.maximise:
+            return self.problem.spec.solver.whole
+        rates = (np.asarray(self.grids[g].point.requests_per_s)[layout, batch] for g, layout, batch in front)
+        return any(rate >= self.workload.peak_requests_per_s for rate in rates)
 
     def _smaller(
         self, kept: Sequence[tuple[float, float, tuple[int, int, int]]], front: Sequence[tuple[int, int, int]]

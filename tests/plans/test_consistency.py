@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import planner
 from tests.conftest import few_of, long_run
@@ -16,6 +17,7 @@ from tests.plans.test_plan_properties import questions
 SPECS = few_of(200)
 NEAR = 1e-6  # rounding of values and bounds
 many = settings(max_examples=SPECS, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=few_of(12), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 Spec = dict[str, Any]
 
 
@@ -62,6 +64,38 @@ def test_ways_to_solve_and_to_write_a_question_agree(spec):
         agree(base, solved(spec, **solver))
     for other in (renamed(spec), in_other_units(spec)):
         agree(base, solved(other))
+
+
+@some
+@given(questions(training=False), st.floats(-1, 2.5), st.sampled_from(["never", "allowed"]))
+def test_divisible_replicas_never_cost_more_than_whole_ones(spec, magnitude, disaggregation):
+    """From a small part of what one replica serves to what several do."""
+    spec["workloads"][0] |= {"demand": {"requests_per_s": 10**magnitude}, "disaggregation": disaggregation}
+    divisible, whole = (solved(spec, replicas=replicas) for replicas in ("divisible", "whole"))
+    assert divisible[1] <= whole[0] * (1 + NEAR)
+
+
+@pytest.mark.parametrize(
+    ("disaggregation", "requests_per_s", "architecture", "lengths"),
+    [
+        ("never", 5.0, "Llama-3.2-1B", {"input": 1500, "output": 300}),
+        ("allowed", 75.9, "Qwen3-32B", {"input": 4000, "output": 400}),
+    ],
+)
+def test_divisible_replicas_never_cost_more_where_one_is_enough(disaggregation, requests_per_s, architecture, lengths):
+    """The two that once did: the best replica for all of the demand was left out since it serves a little more."""
+    chat = {
+        "name": "chat", "kind": "serving", "architecture": architecture, "demand": {"requests_per_s": requests_per_s},
+        "lengths": lengths, "origins": [{"region": "us-virginia", "share": 1}], "precision": ["fp8"],
+        "slo": {"ttft": {"p95": "2 s"}, "tpot": {"p95": "60 ms"}}, "disaggregation": disaggregation,
+    }  # fmt: skip
+    offers = [{"system": "DGX H200", "how": "buy", "price": "340000 USD"}]
+    spec = {
+        "name": "one", "workloads": [chat], "sites": [{"region": "us-virginia"}], "offers": offers,
+        "simplicity": {"within": 0}, "solver": {"gap": 1e-6},
+    }  # fmt: skip
+    divisible, whole = (solved(spec, replicas=replicas) for replicas in ("divisible", "whole"))
+    assert divisible[1] <= whole[0] * (1 + NEAR)
 
 
 @pytest.mark.parametrize("times", [2.0])

@@ -69,14 +69,14 @@ def test_no_group_where_none_meets_the_limits():
     assert RankedGroups.of(np.ones(3), np.ones(3), np.zeros(3)).hull().fewest_systems((1.0, 1.0), most=3) == []
 
 
-def test_a_replica_above_the_whole_demand_is_dropped_unless_it_is_the_smallest():
+def test_replicas_beyond_the_first_of_a_layout_that_serves_the_whole_demand_are_dropped():
     workload = SimpleNamespace(peak_requests_per_s=4.0)
     least_cost = SimpleNamespace(spec=SimpleNamespace(objective=SimpleNamespace(maximise=None)))
     most_throughput = SimpleNamespace(spec=SimpleNamespace(objective=SimpleNamespace(maximise="throughput")))
-    rate = np.array([0.0, 3.0, 4.0, 5.0])
-    assert within_demand(rate, workload, least_cost).tolist() == [0.0, 3.0, 4.0, 0.0]
+    rate = np.array([[0.0, 3.0, 4.0, 5.0], [0.0, 3.0, 5.0, 6.0], [9.0, 8.0, 7.0, 0.0], [1.0, 2.0, 3.0, 0.0]])
+    expected = [[0.0, 3.0, 4.0, 0.0], [0.0, 3.0, 5.0, 0.0], [0.0, 0.0, 7.0, 0.0], [1.0, 2.0, 3.0, 0.0]]
+    assert within_demand(rate, workload, least_cost).tolist() == expected
     assert within_demand(rate, workload, most_throughput).tolist() == rate.tolist()
-    assert within_demand(np.array([9.0, 7.0]), workload, least_cost).tolist() == [0.0, 7.0]
 
 
 def test_experts_are_spread_over_whole_systems_only_across_a_network():
