@@ -15,8 +15,9 @@ from planner.dashboard.frozen import links, shelf
 from planner.dashboard.frozen.front import MINE, VIEW
 from planner.dashboard.frozen.links import LINK
 from planner.dashboard.state import store
-from planner.dashboard.state.scenario import UPLOAD, Scenario
-from planner.dashboard.state.session import Work, forked, opened
+from planner.dashboard.state.scenario import BASE, UPLOAD, Scenario, not_kept
+from planner.dashboard.state.session import ID, Work, forked, opened
+from planner.dashboard.state.workspace import WORKSPACE, is_kept
 from planner.dashboard.views import units as units_view
 from planner.dashboard.views.plan import BEGUN
 from planner.dashboard.workers import studying
@@ -90,7 +91,7 @@ def draw() -> None:
         with bar:
             _bar(work, t)
     _write_address(work, t)
-    if (work.uploads or st.session_state.get("links")) and work.browser != _cookie():
+    if work.workspace.kept and work.browser != _cookie():
         st.html(SET_COOKIE.format(name=COOKIE, value=work.browser), unsafe_allow_javascript=True)
 
 
@@ -108,7 +109,12 @@ def _work(query: dict[str, list[str]]) -> Work:
     fork = links.opened(state.pop(FORK)) if FORK in state else None
     if "work" not in state:
         state.work = opened({} if fork else query)
-        state.work.remember(_cookie() or store.new_id())
+        secret = next(iter(query.get(WORKSPACE, ())), "")
+        state.work.remember(secret if is_kept(secret) else _cookie() or store.new_id())
+        if secret and not is_kept(secret):
+            state.work.scenario = Scenario.of_nothing([not_kept()])
+        elif BASE not in query and ID not in query and not fork and state.work.workspace.last:
+            state.work.choose(state.work.workspace.last)
     elif _has_come_back():
         state.work.follow(query)
     if fork and fork.plan and fork.record:
@@ -162,7 +168,7 @@ STYLE = """<style>
 
 
 COOKIE = "flopwatt"
-"""Holds the secret under which the uploads of a browser are listed; set once there is an upload."""
+"""Holds the secret of a browser's workspace; set once there is something to keep."""
 SET_COOKIE = """<script>
 document.cookie = "{name}={value}; path=/; max-age=31536000; SameSite=Strict" + (location.protocol === "https:" ? "; Secure" : "");
 </script>"""
@@ -180,6 +186,8 @@ def _bar(work: Work, t: Words) -> None:
             _upload(work, t)
         with st.popover(t("share.title"), icon=":material/share:", disabled=bool(work.scenario.problems)):
             import_module(f"{VIEWS}.share").draw(work, _ways(t), t)
+        with st.popover(work.workspace.name or t("workspace.title"), icon=":material/folder_shared:", key="workspace"):
+            import_module(f"{VIEWS}.workspace").draw(work, t)
         with st.popover(t("units.title"), icon=":material/straighten:"):
             units_view.draw(work, t)
         _choose_language(t)

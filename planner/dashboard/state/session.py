@@ -6,7 +6,6 @@ base, edits and id, so that it opens one scenario, and never what its owner did 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from planner.dashboard import sources
 from planner.dashboard.state import store
 from planner.dashboard.state.digest import digest
 from planner.dashboard.state.scenario import BASE, KEPT, SET, UPLOAD, Scenario, not_kept
+from planner.dashboard.state.workspace import Workspace
 from planner.dashboard.workers.solving import Job
 from planner.dashboard.workers.wire import coded, said
 from planner.errors import Issue, SpecError
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 KEPT_PLANS = 8
 MOST_SAVED = 60
 """Scenarios saved of one base."""
-MOST_UPLOADS = 40
-"""Uploads that are listed for one browser."""
 MOST_EDITS = 40
 """Lists of edits too long for an address that are kept of one base."""
 ID = "id"  # key of the address
@@ -93,10 +91,8 @@ class Work:
     trace: str = ""
     kept: bool = True
     """Whether the work could be written."""
-    browser: str = ""
-    """A secret of the visitor's browser, under which its uploads are listed; empty where it has none."""
-    uploads: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Uploads of this browser at earlier visits: (id, name of the spec) by origin."""
+    workspace: Workspace = field(default_factory=Workspace)
+    """What the visitor's browser has kept."""
     _ids: dict[str, str] = field(default_factory=dict)
     """The id under which the work with a base is kept, by origin of the base."""
     _links: set[str] = field(default_factory=set)
@@ -114,12 +110,35 @@ class Work:
         """Return the id under which the work with the base at hand is kept, or will be once there is something to keep."""
         return self._ids.setdefault(self.scenario.origin, store.new_id())
 
+    @property
+    def browser(self) -> str:
+        """Return the secret of the visitor's browser."""
+        return self.workspace.secret
+
+    @property
+    def uploads(self) -> dict[str, tuple[str, str]]:
+        """Return the uploads of this browser at earlier visits: (id, name of the spec) by origin."""
+        return self.workspace.uploads
+
     def choose(self, base: str) -> None:
-        """Turn to a base as it was left, to an upload of an earlier visit as it was uploaded."""
-        if base in self.uploads and base not in self.by_base:
-            self.follow({BASE: [UPLOAD], ID: [self.uploads[base][0]]})
+        """Turn to a base as it was left, at an earlier visit too."""
+        if base in self.by_base:
+            self.turn_to(self.by_base[base])
+        elif name := self.workspace.works.get(base, self.uploads.get(base, ("",))[0]):
+            self.follow({BASE: [UPLOAD if base in self.uploads else base], ID: [name]})
+            if not self.scenario.problems:
+                self.turn_to(self._resumed(self.scenario))
         else:
-            self.turn_to(self.by_base.get(base) or Scenario(base))
+            self.turn_to(self._resumed(Scenario(base)))
+
+    def _resumed(self, scenario: Scenario) -> Scenario:
+        """Return a base with the edits that the workspace noted of it, where they fit it still."""
+        draft = replace(scenario.root, edits=self.workspace.drafts.get(scenario.origin, ()))
+        try:
+            draft.document()
+        except SpecError:
+            return scenario
+        return draft
 
     def turn_to(self, scenario: Scenario) -> None:
         """Make a scenario the one at hand; what an address cannot hold of it is kept."""
@@ -127,6 +146,7 @@ class Work:
         self.by_base[scenario.origin] = scenario
         if _needs(scenario) and (self.id, _needs(scenario)) not in self._held:
             self._write(scenario)
+        self.workspace.note(scenario)
 
     def shown(self) -> Shown | None:
         """Return the plan of the scenario at hand, if it is known. Raises SpecError for a scenario that is none."""
@@ -214,23 +234,8 @@ class Work:
         self.by_base[scenario.origin] = scenario
 
     def remember(self, browser: str) -> None:
-        """Take the secret of the visitor's browser, and find what was uploaded with it before."""
-        self.browser = browser
-        found = store.load(_list_of(browser)) or {"uploads": {}}
-        self.uploads = {origin: (name, title) for origin, (name, title) in found["uploads"].items()}
-
-    def _list(self, scenario: Scenario, name: str) -> None:
-        """List an upload for the next visit of this browser."""
-        if not self.browser or scenario.upload is None or self.uploads.get(scenario.origin, ("",))[0] == name:
-            return
-        entry = (name, str(scenario.upload.get("name", "")))
-        self.uploads[scenario.origin] = entry
-
-        def listed(there: dict[str, Any] | None) -> dict[str, Any]:
-            found = {**(there or {}).get("uploads", {}), scenario.origin: entry}
-            return {"uploads": dict(list(found.items())[-MOST_UPLOADS:])}
-
-        store.update(_list_of(self.browser), listed)
+        """Take the secret of the visitor's browser, and find its workspace."""
+        self.workspace = Workspace.of(browser)
 
     def share(self) -> dict[str, list[str]]:
         """Return the parameters of an address for others: it opens the scenario at hand with its plan, as they are now, and nothing else."""
@@ -266,7 +271,8 @@ class Work:
         self.kept = store.update(name, changed)
         if self.kept:
             self._held.add((name, _needs(scenario)))
-            self._list(scenario, name)
+            self.workspace.list_work(scenario, name)
+            self.workspace.note(self.scenario)
 
     def _all(self, scenario: Scenario) -> dict[str, Any]:
         """Return what this work has with the base of a scenario."""
@@ -316,11 +322,6 @@ def _stored(name: str) -> Shown | None:
     """Return the stored plan of an example; all visitors share it."""
     plan = sources.plan_of_example(name)
     return None if plan is None else Shown(plan, name, stored=True)
-
-
-def _list_of(browser: str) -> str:
-    """Return the id of a browser's list; whoever reads the folder does not learn the secret."""
-    return hashlib.sha256(browser.encode()).hexdigest()
 
 
 def _first(query: Query, key: str) -> str:

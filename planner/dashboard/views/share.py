@@ -86,6 +86,7 @@ def _freeze(work: Work, shown: Shown, ways: dict[str, list[str]], t: Words) -> N
         except SpecError as error:
             st.error(" ".join(page(t.phrase(problem.message)) for problem in error.problems))
         else:
+            work.workspace.begin()  # so that the browser is known again
             _made(work, _address(name, ways))
             st.session_state[MINE] = links.of_owner(work.browser)
 
@@ -94,11 +95,15 @@ def _made(work: Work, link: str) -> None:
     st.session_state[MADE] = (work.scenario.key, link)
 
 
+def root() -> str:
+    """Return the address of the first page, whatever page is at hand."""
+    here = st.session_state.get("page", "")
+    return f"{(st.context.url or '').rstrip('/').removesuffix(f'/{here}' if here else '')}/"
+
+
 def _address(name: str, ways: dict[str, list[str]]) -> str:
     """Return the address of a link: of the first page, whatever page it was made on."""
-    here = st.session_state.get("page", "")
-    root = (st.context.url or "").rstrip("/").removesuffix(f"/{here}" if here else "")
-    return f"{root}/?{urlencode({LINK: [name], **ways}, doseq=True)}"
+    return f"{root()}?{urlencode({LINK: [name], **ways}, doseq=True)}"
 
 
 def _mine(work: Work, ways: dict[str, list[str]], t: Words) -> None:

@@ -212,7 +212,7 @@ def test_a_browser_finds_its_uploads_again_and_no_other_does(home):
     other.remember("of another browser")
     assert {title for _, title in again.uploads.values()} == {TINY["name"]} and not other.uploads
     again.choose(UPLOADED.origin)
-    assert again.scenario == UPLOADED.root and again.id == work._ids[UPLOADED.origin]
+    assert again.scenario == UPLOADED and again.id == work._ids[UPLOADED.origin]  # as it was left
     (listed,) = set(files(home)) - {f"{again.id}.json.gz"}
     assert opened({"id": [listed.partition(".")[0]]}).scenario.problems  # no work
     visitor = opened(Work(UPLOADED).share())  # the work belongs to somebody else
