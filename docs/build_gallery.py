@@ -10,26 +10,25 @@ what a reader should know of a gap or a contradiction. All figures come from the
 
 from __future__ import annotations
 
-import gzip
 import io
-import json
 import re
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from functools import cache
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from catalog.units import DAY_S, MEGA, TONNE_KG, show
-from planner.audit import Audit, Judged, Verdict, audit
+from build_gallery_plans import (
+    HOME, SYSTEMS, Data, currency_of, figure, judged, plan_of, solve_again, solved, spec_file, systems,
+)  # fmt: skip
+from catalog.units import MEGA, show
+from planner.audit import Judged, Verdict
 from planner.audit.quantities import digits
 from planner.escape import markdown
-from planner.files import write_file
 from planner.messages import DEFAULT
-from planner.plan import Plan, binds, parse_plan
+from planner.plan import Plan, binds
 from planner.report import marginal_values, report, robust
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.load.relays import load_lines
@@ -39,154 +38,9 @@ from planner.report.why.ratios import Ratio, ratios, shown
 from planner.report.workloads import latency_words
 from planner.tables import as_markdown
 
-HOME = Path(__file__).resolve().parents[1]
-SYSTEMS = HOME / "examples" / "systems"
 PAGES = HOME / "docs" / "systems"
+BEST_MFU = "N22"  # claim beside which the best published MFU of large runs is stated
 NAMED = 5  # sentences of a list; further ones stand in the plan
-CPU = SYSTEMS / "plans" / "solved.json"
-Data = Mapping[str, Any]
-
-
-# -- what is stored ------------------------------------------------------------------------------------------------------
-
-
-def systems() -> dict[str, Data]:
-    """Read the data of every page, in the order S1, S2, ... S12."""
-    files = sorted((SYSTEMS / "pages").glob("S*.json"), key=lambda path: int(path.stem[1:]))
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
-
-
-def spec_file(name: str) -> Path:
-    """Find the spec of a plan: of this folder, or an example of the folder above."""
-    own = SYSTEMS / f"{name}.json"
-    return own if own.is_file() else SYSTEMS.parent / f"{name}.json"
-
-
-def plan_file(name: str) -> Path:
-    """Find where the plan of a spec is stored."""
-    return spec_file(name).parent / "plans" / f"{name}.json.gz"
-
-
-@cache
-def plan_of(name: str) -> Plan:
-    """Read a stored plan."""
-    return parse_plan(gzip.decompress(plan_file(name).read_bytes()), name)
-
-
-@cache
-def judged() -> Audit:
-    """Judge all claims."""
-    return audit()
-
-
-def solved() -> dict[str, float]:
-    """Read the CPU seconds in which the plans of this folder were solved."""
-    return json.loads(CPU.read_text(encoding="utf-8")) if CPU.is_file() else {}
-
-
-def solve_again(name: str) -> str:
-    """Solve a spec of this folder, and store its plan; returns what came of it in a line."""
-    from planner import solve, verify_plan
-
-    began = time.process_time()
-    plan = solve(spec_file(name))
-    seconds = time.process_time() - began
-    if not plan.has_answer:
-        return f"{name}: no plan in the time of its spec"
-    if findings := verify_plan(plan):
-        return f"{name}: fails its verification: {findings[0]}"
-    told = f"{name}: {plan.status}, gap {plan.gap or 0.0:.2%}, {seconds:.0f} CPU s"
-    if plan_file(name).is_file():
-        before = plan_of(name)
-        apart = abs(plan.value - before.value) / abs(before.value)
-        allowed = (plan.gap or 0.0) + (before.gap or 0.0)
-        told += f", {apart:.2%} from the stored one" + ("" if apart <= allowed else ", MORE THAN BOTH GAPS")
-    plan_file(name).parent.mkdir(exist_ok=True)
-    write_file(plan_file(name), gzip.compress(plan.to_json().encode(), mtime=0))
-    write_file(CPU, json.dumps({**solved(), name: round(seconds, 1)}, indent=1, sort_keys=True) + "\n")
-    plan_of.cache_clear()
-    return told
-
-
-# -- figures that stand beside claims ------------------------------------------------------------------------------------
-
-
-def _workload(plan: Plan, name: str) -> Mapping[str, Any]:
-    return next(row for row in plan.document["workloads"] if row["name"] == name)
-
-
-def _currency(plan: Plan) -> str:
-    return plan.document["spec"].get("currency", "USD")
-
-
-def _busy(plan: Plan) -> float:
-    return next(row["value"] for row in ratios(plan) if row["code"] == "busy")
-
-
-def _days(plan: Plan, workload: str) -> float:
-    return min(point["time_s"]["run"] for point in _workload(plan, workload)["points"]) / DAY_S
-
-
-def _per_hour(plan: Plan, workload: str) -> float:
-    return sum(point["iteration"]["iterations_per_hour"] for point in _workload(plan, workload)["points"])
-
-
-def _goodput(plan: Plan, workload: str) -> float:
-    return min(point["goodput"] for point in _workload(plan, workload)["points"])
-
-
-def _tpot(plan: Plan, workload: str) -> float:
-    return 1.0 / max(row["predicted_s"] for row in _workload(plan, workload)["slo"] if row["metric"] == "tpot")
-
-
-def _tokens_a_day(plan: Plan, workload: str) -> float:
-    """Count the tokens of prompts and answers in a day, of one workload or of all that are served."""
-    asked = {each["name"]: each for each in plan.document["spec"]["workloads"]}
-    total = 0.0
-    for row in plan.document["workloads"]:
-        if row["kind"] == "serving" and workload in ("", row["name"]):
-            lengths = asked[row.get("of", row["name"])]["lengths"]
-            total += row["tokens"] * (1 + lengths["input"] / lengths["output"])
-    return total / _horizon_days(plan)
-
-
-def _horizon_days(plan: Plan) -> float:
-    return 365.0 * plan.document["spec"].get("horizon", {}).get("years", 1)
-
-
-def _cost_of_all(plan: Plan, _: str) -> float:
-    served = sum(row["tokens"] for row in plan.document["workloads"])
-    return plan.totals["cost"] / served * 1e6
-
-
-FIGURES: dict[str, tuple[Callable[[Plan, str], float], str]] = {
-    "chips": (lambda plan, _: plan.totals["chips"], "chips"),
-    "power": (lambda plan, _: plan.totals["peak_power_w"] / MEGA, "MW"),
-    "cost": (lambda plan, _: plan.totals["cost"], "CURRENCY"),
-    "carbon": (lambda plan, _: plan.totals["carbon_kg"] / TONNE_KG, "t"),
-    "price": (lambda plan, name: _workload(plan, name)["cost_per_million_tokens"], "CURRENCY/1M tokens"),
-    "price of all": (_cost_of_all, "CURRENCY/1M tokens"),
-    "tokens a day": (_tokens_a_day, "tokens/day"),
-    "at work": (lambda plan, _: 100.0 * _busy(plan), "%"),
-    "mfu": (lambda plan, name: 100.0 * _workload(plan, name)["mfu"], "%"),
-    "days": (_days, "days"),
-    "iterations": (_per_hour, "iterations/h"),
-    "goodput": (lambda plan, name: 100.0 * _goodput(plan, name), "%"),
-    "decode": (_tpot, "tokens/s"),
-    "throughput": (lambda plan, _: plan.value, "times the demand"),
-}
-"""Figures of a plan by the name that data give them: how it is computed (of the workload named, if any), and its unit."""
-
-
-def figure(row: Data) -> tuple[float, str]:
-    """Compute (value, unit) of a figure as data name it; beside another plan as the share by which it is less, in percent."""
-    compute, unit = FIGURES[row["figure"]]
-    plan, name = plan_of(row["plan"]), row.get("workload", "")
-    value = float(compute(plan, name))
-    if "less than" in row:
-        other = float(compute(plan_of(row["less than"]), name))
-        return 100.0 * (1 - value / other), "% less"
-    return value, unit.replace("CURRENCY", _currency(plan))
 
 
 # -- the parts of a page -------------------------------------------------------------------------------------------------
@@ -227,7 +81,7 @@ def plan_rows(plan: Plan) -> list[dict[str, str]]:
             {
                 "workload": row["name"],
                 "runs on": _runs_on(row),
-                f"{_currency(plan)} per 1M tokens": "" if price is None else digits(price),
+                f"{currency_of(plan)} per 1M tokens": "" if price is None else digits(price),
                 "chips at work": "" if row["utilisation"] is None else f"{row['utilisation']:.0%}",
                 "MFU": "" if row["mfu"] is None else f"{row['mfu']:.1%}",
                 "time": "; ".join(times),
@@ -454,7 +308,28 @@ def plausibility(name: str, data: Data) -> list[dict[str, str]]:
                 "because": told.get(key_of(row), row["reason"]),
             }
         )
-    return [*rows, *prices(plan_of(name))]
+    return [*rows, *efficiencies(name, told), *prices(plan_of(name))]
+
+
+def efficiencies(name: str, told: Mapping[str, str]) -> list[dict[str, str]]:
+    """Write a row for each training run: its MFU beside the best that large runs have published, which claim N22 is judged by."""
+    known = judged().one(BEST_MFU).finding
+    rows = []
+    for row in plan_of(name).document["workloads"]:
+        if row["kind"] == "training" and row["mfu"] is not None:
+            value = 100.0 * row["mfu"]
+            rows.append(
+                {
+                    "ratio": "MFU of a run",
+                    "of": row["name"],
+                    "this plan": f"{value:.3g}%",
+                    "published": f"best runs {digits(known.low or 0.0)} … {digits(known.high or 0.0)} %",
+                    "factor": f"{max(1.0, value / (known.high or value)):.3g}",
+                    "verdict": "within" if value <= (known.high or value) else "contradiction",
+                    "because": told.get(f"mfu {row['name']}", ""),
+                }
+            )
+    return rows
 
 
 def prices(plan: Plan) -> list[dict[str, str]]:
@@ -522,7 +397,8 @@ def contents(data: Mapping[str, Data]) -> str:
     """Write the table of all systems."""
     rows = []
     for system, each in data.items():
-        plans = [plan_of(part["plan"]) for part in each["parts"] if "plan" in part]
+        names = [part["plan"] for part in each["parts"] if "plan" in part]
+        plans = [plan_of(name) for name in names]
         claims = claims_of(system)
         bad = sum(one.finding.verdict in (Verdict.CANNOT_BE, Verdict.MISLABELLED, Verdict.CONFLICT) for one in claims)
         rows.append(
@@ -531,8 +407,9 @@ def contents(data: Mapping[str, Data]) -> str:
                 "what": each["title"],
                 "chips": "; ".join(f"{plan.totals['chips']:,}" for plan in plans),
                 "MW": "; ".join(digits(plan.totals["peak_power_w"] / MEGA) for plan in plans),
-                "cost": "; ".join(show(plan.totals["cost"], _currency(plan)) for plan in plans),
+                "cost": "; ".join(show(plan.totals["cost"], currency_of(plan)) for plan in plans),
                 "gap": "; ".join(f"{plan.gap or 0.0:.2%}" for plan in plans),
+                "CPU s": "; ".join(f"{solved()[name]:.0f}" for name in names if name in solved()),
                 "claims": str(len(claims)),
                 "hold": str(sum(one.finding.verdict is Verdict.HOLDS for one in claims)),
                 "on a condition": str(sum(one.finding.verdict is Verdict.HOLDS_WHEN for one in claims)),
