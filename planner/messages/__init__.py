@@ -8,6 +8,7 @@ another language: labels of pages and charts and heads of tables too.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ LANGUAGES = (DEFAULT, "zh")
 _HOME = Path(__file__).parent
 _APART = re.compile(r"[^a-z0-9]+")  # what stands between the words of a name
 
+NUMBER = "amount.number"
+"""Code of an amount that is shortened."""
 BESIDE = "_message"
 """End of the key of a plan's row under which the code and the arguments of the text stand."""
 
@@ -214,6 +217,21 @@ def translated(text: str, language: str) -> str:
     return text.message.text(language) if isinstance(text, Said) else text
 
 
+def in_full(text: str) -> str:
+    """Write a text with the amounts that it shortens to the unit, as a file for other programs holds them.
+
+    >>> in_full(say("amount.in_unit", amount=say("amount.number", value=87_282_844.0), unit="CNY"))
+    '87,282,844 CNY'
+    """
+    if not isinstance(text, Said):
+        return text
+    message = text.message
+    if message.code == NUMBER:
+        return f"{float(message.arguments['value']):,.0f}"
+    told = {name: in_full(value) if isinstance(value, str) else value for name, value in message.pairs}
+    return Message.of(message.code, **told).text()
+
+
 @cache
 def _sentence(language: str, code: str) -> str:
     """Return the text of a code, from the file of its topic alone where that has it: a command that says little reads little."""
@@ -237,6 +255,48 @@ def texts(language: str) -> dict[str, str]:
 
 
 LARGE = 1e15  # numbers from here are printed with an exponent
+SHORTENED = 1e6
+"""Amounts from here on are written with four digits and a word for their scale, where a text asks for it by `{name:short}`."""
+
+
+class _Number(str):
+    """A number as `_shown` prints it, which a text may also ask for shortened."""
+
+    value: float
+    language: str
+
+    @classmethod
+    def of(cls, value: float, language: str) -> _Number:
+        number = cls(_plain(value))
+        number.value, number.language = value, language
+        return number
+
+    def __format__(self, form: str) -> str:
+        return shortened(self.value, self.language) if form == "short" else super().__format__(form)
+
+
+def shortened(value: float, language: str = DEFAULT) -> str:
+    """Write an amount as people read it: from a million on with four digits and the largest scale of the language that it reaches.
+
+    So it differs by 0.05 % at most. Scales of English are those in which a spec states amounts ("146B CNY"); Chinese counts in 万, 亿 and 万亿.
+
+    >>> shortened(146_032_477_790.0), shortened(146_032_477_790.0, "zh"), shortened(87_282_844.0, "zh"), shortened(-999_999.0)
+    ('146B', '1,460 亿', '8,728 万', '-999,999')
+    """
+    if not SHORTENED - 0.5 <= abs(value) < math.inf:
+        return f"{value:,.0f}"
+    reach = abs(value) * (1 + 5e-5)  # half a unit of the fourth digit more, so that 999.96 million is 1 billion
+    factor, word = next((factor, word) for factor, word in _scales(language) if reach >= factor)
+    scaled = value / factor
+    number = f"{scaled:,.0f}" if abs(scaled) >= 999.5 else f"{scaled:.4g}"
+    return _sentence(language, "amount.scaled").format(number=number, scale=word)
+
+
+@cache
+def _scales(language: str) -> tuple[tuple[float, str], ...]:
+    """Read the scales of large numbers of a language with their words, the largest first."""
+    pairs = (each.split() for each in _sentence(language, "amount.scales").split(", "))
+    return tuple((float(factor), word) for factor, word in pairs)
 
 
 def _shown(value: Argument, language: str = DEFAULT) -> str:
@@ -245,8 +305,10 @@ def _shown(value: Argument, language: str = DEFAULT) -> str:
     >>> _shown(12345), _shown(0.123456), _shown(26156.4), _shown("4 chips")
     ('12,345', '0.1235', '26,156', '4 chips')
     """
-    if isinstance(value, str):
-        return translated(value, language)
+    return translated(value, language) if isinstance(value, str) else _Number.of(value, language)
+
+
+def _plain(value: float) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.0f}" if 9999.5 <= abs(value) < LARGE else f"{value:,.4g}"

@@ -16,7 +16,7 @@ from planner.plan.rows.time import Slot
 from planner.problem.electricity import FINANCIAL, GRID_CONTRACT
 from planner.report.hours import busy_hours, by_hour
 from planner.report.plan_index import PlanIndex, mean_of
-from planner.report.words import amount, between
+from planner.report.words import between, whole, with_unit
 
 ELECTRICITY = "electricity"
 TABLES = (ELECTRICITY,)  # there only where the spec asks for it
@@ -103,7 +103,7 @@ def _item(row: Meter) -> dict[str, Any]:
         "what": what,
         "size": show(row["size"], row["unit"]),
         "energy": "" if row["energy_j"] is None else show(row["energy_j"], "J"),
-        "amount_in_currency": f"{row['cost']:,.0f}",
+        "amount_in_currency": whole(row["cost"]),
         "t_co2": "" if row["carbon_kg"] is None else f"{row['carbon_kg'] / TONNE_KG:,.1f}",
     }
 
@@ -113,7 +113,7 @@ def carbon_words(plan: Plan) -> str:
     found = carbon_accounts(plan)
     if found is None:
         return ""
-    by_place, by_market = (f"{kg / TONNE_KG:,.0f}" for kg in found)
+    by_place, by_market = (whole(kg / TONNE_KG) for kg in found)
     return say("electricity.carbon", place=by_place, market=by_market)
 
 
@@ -167,10 +167,10 @@ def dispatch_words(plan: Plan) -> str:
     return say(
         "dispatch_year.cost",
         hours=f"{found['slots']:,}",
-        cost=f"{found['cost']:,.0f}",
+        cost=whole(found["cost"]),
         currency=currency,
         difference=f"{found['difference']:+.2%}",
-        carbon=f"{found['carbon_kg'] / TONNE_KG:,.0f}",
+        carbon=whole(found["carbon_kg"] / TONNE_KG),
         undone=missing or say("dispatch_year.complete"),
         left_out=left_out,
     )
@@ -199,8 +199,8 @@ def incomplete_prices(plan: Plan) -> Iterator[dict[str, Any]]:
         }
         if row["energy_j"]:
             found |= {
-                "cost": f"{amount(row['cost'])} {currency}",
-                "at": f"{amount(row['cost_at_industrial'])} {currency}",
+                "cost": with_unit(row["cost"], currency),
+                "at": with_unit(row["cost_at_industrial"], currency),
             }
         used = "used" if row["energy_j"] else "unused"
         yield {
@@ -250,7 +250,7 @@ def _peaks(index: PlanIndex, site: str, rows: list[Meter]) -> Iterator[str]:
         low, high = min(row["size"] for row in rows), max(row["size"] for row in rows)
         peaks = show(low, "W") if high - low < 1 else between(show(low, "W"), show(high, "W"))
         cost = sum(row["cost"] for row in rows)
-        yield say("meter.demand_charges", site=site, cost=f"{cost:,.0f}", currency=index.currency, peaks=peaks)
+        yield say("meter.demand_charges", site=site, cost=whole(cost), currency=index.currency, peaks=peaks)
 
 
 def _contract(index: PlanIndex, site: str, row: Meter) -> str:
@@ -292,8 +292,8 @@ def _battery(index: PlanIndex, site: str, energy: Meter, power: Meter) -> str:
         "power": show(power["size"], "W"),
         "cycles": f"{cycles:,.0f}",
     }
-    told |= {"charging": charging, "discharging": discharging, "cost": f"{cost:,.0f}", "currency": index.currency}
-    told |= {"saved": f"{saved:,.0f}"}
+    told |= {"charging": charging, "discharging": discharging, "cost": whole(cost), "currency": index.currency}
+    told |= {"saved": whole(saved)}
     if before > after * (1 + PEAK_TOL):
         return say("meter.battery_lowers_peak", before=show(before, "W"), after=show(after, "W"), **told)
     return say("meter.battery_works", **told)

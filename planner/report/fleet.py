@@ -13,7 +13,7 @@ from planner.plan.rows.points import Point, Pool
 from planner.plan.rows.workloads import Workload
 from planner.report.heads import Row
 from planner.report.phases import span_words, window_dates, windows_of
-from planner.report.words import amount, between, cap_words, how_words
+from planner.report.words import amount, between, cap_words, how_words, whole
 
 OWNED, RENTED = "owned", "rented"  # tables of a plan
 
@@ -61,8 +61,8 @@ def fabric_row(row: Fabric) -> Row:
         "links": f"{row['links']:,}",
         "optics": f"{row['optics']:,}",
         "power": show(row["power_w"], "W"),
-        "price": f"{row['price']:,.0f}",
-        "charged": f"{row['charged']:,.0f}",
+        "price": whole(row["price"]),
+        "charged": whole(row["charged"]),
         "bisection": show(row["bisection_bytes_per_s"], "byte/s"),
         "hops": say("fleet.network.hops", mean=f"{row['mean_hops']:.1f}", most=row["most_hops"]),
     }

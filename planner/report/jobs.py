@@ -17,7 +17,7 @@ from planner.plan.rows.workloads import Workload
 from planner.report.fleet import layout_words
 from planner.report.hours import busy_hours
 from planner.report.plan_index import PlanIndex, mean_of
-from planner.report.words import amount
+from planner.report.words import whole, with_unit
 
 NAMED_SHARE = 0.005  # share of a job's time: less lost to pre-emption is left out
 LITTLE_SLACK = 0.005  # share of the steps: less slack is none
@@ -85,7 +85,7 @@ def _late(plan: Plan, row: LateJob) -> str:
     )
     more = Message.of("run.more_systems", count=row["count"], system=row["system"], site=row["site"])
     if row["cost"] is not None:
-        cost = f"{amount(row['cost'])} {plan.document['spec'].get('currency', 'USD')}"
+        cost = with_unit(row["cost"], plan.document["spec"].get("currency", "USD"))
         more = Message.of(
             "run.more_systems_cost", count=row["count"], system=row["system"], site=row["site"], cost=cost
         )
@@ -126,7 +126,7 @@ def _if_first(name: str, first: IfFirst, unit: str) -> str:
             told.append(say(f"waiting.{change_of}.same"))
         else:
             more = "more" if change > 0 else "less"
-            told.append(say(f"waiting.{change_of}.{more}", amount=f"{abs(change):,.0f}", unit=unit))
+            told.append(say(f"waiting.{change_of}.{more}", amount=whole(abs(change)), unit=unit))
     return say("waiting.if_first", job=name, then=enumerated(told) if told else say("waiting.all_on_time"))
 
 

@@ -8,7 +8,7 @@ from planner.plan import binds
 from planner.plan.rows.money import Limit
 from planner.plan.rows.quality import RunnerUp
 from planner.report.heads import Row
-from planner.report.words import how_words
+from planner.report.words import how_words, whole
 
 PRACTICAL = {
     "W": ("kW", KILO),
@@ -30,7 +30,7 @@ def limit_row(row: Limit) -> Row:
             return say("limits.rack" if value == 1 else "limits.racks", count=f"{value:,.10g}")
         if row["unit"] == "1":
             return f"{value:.1%}"
-        return say("amount.in_unit", amount=f"{value:,.0f}", unit=named("unit", row["unit"]))
+        return say("amount.in_unit", amount=whole(value), unit=named("unit", row["unit"]))
 
     return {
         "limit": said(row, "name"),
@@ -59,7 +59,7 @@ def _worth(value: float | None, row: Limit) -> str:
         return ""
     per, size = practical_unit(row["unit"])
     worth, unit = value * size, (row["marginal_unit"] or "").partition("/")[0]
-    number = f"{worth:,.0f}" if abs(worth) >= 100 else f"{worth:.3g}"
+    number = whole(worth) if abs(worth) >= 100 else f"{worth:.3g}"
     return say("amount.per", amount=number, unit=unit, per=named("unit", per))
 
 

@@ -12,7 +12,7 @@ from planner.plan import Plan
 from planner.plan.rows.time import Failure, Line, Spread, Stream
 from planner.report.phases import span_words
 from planner.report.plan_index import PlanIndex
-from planner.report.words import between
+from planner.report.words import between, whole
 
 TB = 1e12  # bytes
 LINES, PLACEMENTS, SPREAD, FAILURES = "lines", "placements", "spread", "failures"
@@ -81,7 +81,7 @@ def _line(row: Line) -> dict[str, Any]:
         else show(row["capacity_bytes_per_s"], "byte/s"),
         "busiest": show(row["peak_bytes_per_s"], "byte/s"),
         "use": "" if row["use"] is None else f"{row['use']:.1%}",
-        "cost": f"{sum(row['cost'].values()):,.0f}",
+        "cost": whole(sum(row["cost"].values())),
         "carries": listed(
             say(
                 "line.traffic",
@@ -121,6 +121,6 @@ def _failure(row: Failure) -> dict[str, Any]:
         key = route["workload"], route["site"]
         sites[key] = sites.get(key, 0.0) + route["tokens_per_s"]
     served = listed(
-        say("line.served", workload=name, site=site, rate=f"{rate:,.0f}") for (name, site), rate in sites.items()
+        say("line.served", workload=name, site=site, rate=whole(rate)) for (name, site), rate in sites.items()
     )
     return {"zone_that_fails": row["zone"], "slot": row["slot"], "served_elsewhere": served}

@@ -11,6 +11,7 @@ from catalog.units import GIGA, KILO, MEGA, MILLION, TONNE_KG
 from planner.messages import Said, said, say
 from planner.plan import Plan, is_by_the_bound
 from planner.plan.rows.money import Limit
+from planner.report.words import whole
 
 HEADING = say("heading.worth")
 LEFT = 0.005  # share of a limit from which on the sentence mentions the unused part
@@ -137,7 +138,7 @@ def worth_number(plan: Plan, gain: float) -> str:
     if plan.objective["sense"] == "max":
         return f"{gain:.3g}"
     amount = gain / TONNE_KG if plan.objective["unit"] == "kg" else gain
-    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
+    return whole(amount) if amount >= 100 else f"{amount:.3g}"
 
 
 def worth_unit(plan: Plan) -> str:

@@ -11,7 +11,7 @@ from planner.report import electricity
 from planner.report.heads import left, right
 from planner.report.paper import Block, further
 from planner.report.story import tightest
-from planner.report.words import amount
+from planner.report.words import amount, whole
 from planner.report.workloads import latency_words
 
 NATIONAL_W = 1e8  # power of a fleet from which on it is told before the total, which the page opens with
@@ -26,7 +26,7 @@ def workloads(plan: Plan) -> Block:
             workload["name"],
             "" if workload["cost_per_million_tokens"] is None else f"{workload['cost_per_million_tokens']:.4f}",
             tokens_words(workload["tokens"]),
-            f"{workload['cost']:,.0f}",
+            whole(workload["cost"]),
             "" if workload["utilisation"] is None else f"{workload['utilisation']:.0%}",
             _kept(plan, workload),
         )
@@ -45,9 +45,9 @@ def earnings(plan: Plan) -> Block:
     entries = [
         (
             row["name"],
-            f"{row['revenue']:,.0f}",
-            f"{row['cost']:,.0f}",
-            f"{row['margin']:,.0f}",
+            whole(row["revenue"]),
+            whole(row["cost"]),
+            whole(row["margin"]),
             f"{row['margin'] / row['revenue']:.1%}" if row["revenue"] else "",
             say("money.loss" if row["margin"] < 0 else "money.gain"),
         )
@@ -62,11 +62,12 @@ def earnings(plan: Plan) -> Block:
 def tokens_words(tokens: float) -> str:
     """Write a number of tokens in trillions, billions or millions.
 
-    >>> tokens_words(1.46e14), tokens_words(2.5e9), tokens_words(0.0)
-    ('146.000T', '2.500B', '0.000M')
+    >>> tokens_words(1.46e14), tokens_words(2.5e9), tokens_words(0.0), tokens_words(5.11e16)
+    ('146.000T', '2.500B', '0.000M', '51,100T')
     """
     size, unit = next(((size, unit) for size, unit in ((1e12, "T"), (1e9, "B")) if tokens >= size), (1e6, "M"))
-    return f"{tokens / size:,.3f}{unit}"
+    scaled = tokens / size
+    return f"{scaled:,.3f}{unit}" if scaled < 1000 else f"{scaled:,.0f}{unit}"
 
 
 def _kept(plan: Plan, workload: Workload) -> str:
@@ -97,8 +98,8 @@ def costs(plan: Plan) -> Block:
         "money.counts",
         chips=f"{totals['chips']:,}",
         power=show(totals["peak_power_w"], "W"),
-        energy=f"{totals['energy_j'] / MWH_J:,.0f}",
-        carbon=f"{totals['carbon_kg'] / TONNE_KG:,.0f}",
+        energy=whole(totals["energy_j"] / MWH_J),
+        carbon=whole(totals["carbon_kg"] / TONNE_KG),
         tokens=tokens_words(totals["tokens"]),
     )
     told = [say("part.share", part=component_words(name), share=f"{part / total:.1%}") for name, part in parts]

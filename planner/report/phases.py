@@ -12,6 +12,7 @@ from planner.messages import DEFAULT, Message, listed, named, say
 from planner.plan import Plan
 from planner.plan.rows.fleet import FleetRow
 from planner.plan.rows.money import Phase, PhasePool
+from planner.report.words import whole
 
 PHASES = "phases"
 
@@ -26,16 +27,16 @@ def sections(plan: Plan) -> list[tuple[str, list[dict[str, Any]]]]:
 
 def _row(row: Phase, budget: float | None) -> dict[str, Any]:
     per_million = row["cost_per_million_tokens"]
-    paid = "" if row["paid"] is None else f"{row['paid']:,.0f}"
+    paid = "" if row["paid"] is None else whole(row["paid"])
     return {
         "phase": row["name"],
         "from": row["start"],
-        "bought_for": f"{row['capital']:,.0f}",
-        "paid_in_it": paid if budget is None or not paid else say("amount.of", part=paid, whole=f"{budget:,.0f}"),
-        "worth_at_the_end": f"{row['residual']:,.0f}",
+        "bought_for": whole(row["capital"]),
+        "paid_in_it": paid if budget is None or not paid else say("amount.of", part=paid, whole=whole(budget)),
+        "worth_at_the_end": whole(row["residual"]),
         "chips": f"{row['chips']:,}",
         "tokens": f"{sum(row['tokens'].values()) / 1e12:,.3f}T",
-        "cost": f"{row['cost']:,.0f}",
+        "cost": whole(row["cost"]),
         "levelised_per_million_tokens": "" if per_million is None else f"{per_million:.4f}",
         "chips_at_work": listed(
             say("phase.chips", role=named("role", pool["role"]), chips=f"{pool['chips']:,.0f}", system=pool["system"])

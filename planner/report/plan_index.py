@@ -10,6 +10,7 @@ from planner.messages import named, say
 from planner.plan import Plan, binds, is_by_the_bound
 from planner.plan.rows.money import Limit
 from planner.plan.rows.time import Slot
+from planner.report.words import whole
 
 
 class PlanIndex:
@@ -43,7 +44,7 @@ class PlanIndex:
         if not value or objective.get("minimise") != "cost":
             return ""
         code = "worth.saves_by_the_bound" if divisible and is_by_the_bound(limit) else "worth.saves"
-        return say(code, unit=named("unit", per), amount=f"{-value * size:,.0f}", currency=self.currency)
+        return say(code, unit=named("unit", per), amount=whole(-value * size), currency=self.currency)
 
 
 def mean_of(pairs: Iterable[tuple[float, float]]) -> float | None:

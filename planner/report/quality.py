@@ -9,7 +9,7 @@ from planner.messages import say
 from planner.plan import Plan
 from planner.plan.rows.quality import Quality, QualityShare
 from planner.report.heads import Row
-from planner.report.words import listed, share_words
+from planner.report.words import listed, share_words, whole
 
 TABLES = ("quality",)  # there only where the spec asks for it
 HEADING = say("heading.architectures")
@@ -84,5 +84,5 @@ def _next(plan: Plan, row: Quality) -> str:
         return say("quality.demand_with", others=others, factor=f"{after['value']:.4g}", value=f"{value:.4g}")
     worse, unit = after["difference"] or 0.0, plan.objective["unit"]
     share = say("confidence.price_share", share=share_words(worse / abs(value), "+.1%")) if value else ""
-    amount = show(worse, "kg") if unit == "kg" else f"{worse:,.0f} {unit}"
+    amount = show(worse, "kg") if unit == "kg" else say("amount.in_unit", amount=whole(worse), unit=unit)
     return say(f"quality.next_{'emits' if unit == 'kg' else 'costs'}", others=others, amount=amount, share=share)

@@ -10,7 +10,7 @@ from planner.plan import Plan
 from planner.plan.rows.points import Iteration, Point, Split
 from planner.plan.rows.workloads import Workload
 from planner.report.heads import Row
-from planner.report.words import between
+from planner.report.words import between, whole
 
 
 def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
@@ -64,7 +64,7 @@ def _split(workload: Workload, split: Split) -> Row:
         "way": named("way_of_iteration", split["way"]),
         "rollout_update": f"{split['rollout_systems']} : {split['update_systems']}",
         "iteration": show(split["iteration_s"], "s"),
-        "trained_tokens_s": f"{split['tokens_per_s']:,.0f}",
+        "trained_tokens_s": whole(split["tokens_per_s"]),
         "binds": named("iteration_part", split["binds"]),
         "idle": idle_words(split["idle"]),
     }

@@ -25,7 +25,7 @@ from planner.report.outputs import adapt
 from planner.report.outputs.sections import sections_of
 from planner.report.why import coverage, explanations, looser
 from planner.report.why.verdict import proof_clauses
-from planner.report.words import amount, status_words
+from planner.report.words import amount, status_words, whole, with_unit
 from planner.tables import as_csv, as_markdown, as_text, known_format
 
 TEXT_WIDTH = 118  # columns of running text in a terminal
@@ -45,7 +45,7 @@ def headline(plan: Plan) -> str:
     words = status_words(plan)
     if not plan.has_answer:
         return words
-    value, bound = f"{amount(plan.value)} {plan.objective['unit']}", ""
+    value, bound = with_unit(plan.value, plan.objective["unit"]), ""
     if plan.document["bound"] is not None:
         bound = say("headline.bound", bound=amount(plan.document["bound"]), gap=f"{plan.gap:.3%}")
     proof = listed(proof_clauses(plan))
@@ -207,8 +207,8 @@ def totals_line(plan: Plan) -> str:
         power=show(totals["peak_power_w"], "W"),
         cost=amount(totals["cost"]),
         currency=plan.document["spec"].get("currency", "USD"),
-        carbon=f"{totals['carbon_kg'] / TONNE_KG:,.0f}",
-        energy=f"{totals['energy_j'] / MWH_J:,.0f}",
+        carbon=whole(totals["carbon_kg"] / TONNE_KG),
+        energy=whole(totals["energy_j"] / MWH_J),
         tokens=f"{totals['tokens'] / 1e12:,.2f}T",
         dispatch=f"\n{words}" if (words := electricity.dispatch_words(plan)) else "",
     )

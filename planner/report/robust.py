@@ -10,7 +10,7 @@ from planner.plan import Plan
 from planner.plan.rows.robust import Confidence, FurtherSystem, Outcome, PriceRange, StandingBy
 from planner.report.heads import Row
 from planner.report.why.verdict import OPTIMAL_GAP, percent
-from planner.report.words import amount, between, cap_words, share_words
+from planner.report.words import amount, between, cap_words, share_words, whole
 
 QUESTION, LATER = say("confidence.question"), say("confidence.question_of_later")
 NAMED = 3  # workloads that the sentence names; of further ones the least sure
@@ -22,7 +22,7 @@ def words(plan: Plan) -> str:
     if not found or "words" in found:
         return found["words"] if found else ""
     unit = plan.objective["unit"]
-    price = f"{found['price']:,.0f}" if abs(found["price"]) >= 1000 else f"{found['price']:.3g}"
+    price = whole(found["price"]) if abs(found["price"]) >= 1000 else f"{found['price']:.3g}"
     fresh, nominal = found["fresh"], found["nominal"]
     share = (
         say("confidence.price_share", share=share_words(found["price"] / nominal["value"], "+.1%"))
@@ -82,7 +82,7 @@ def outcome_row(name: str, outcome: Outcome) -> dict[str, Any]:
     return {
         "plan": name, "scenarios": f"{outcome['scenarios']:,}", "all_kept": f"{outcome['kept']:.1%}",
         **{say("head.workload_kept", workload=workload): f"{share:.1%}" for workload, share in outcome["workloads"].items()},
-        "budget_kept": f"{outcome['budget']:.1%}", "cost_percentiles": between(f"{cost['p5']:,.0f}", f"{cost['p95']:,.0f}"),
+        "budget_kept": f"{outcome['budget']:.1%}", "cost_percentiles": between(whole(cost["p5"]), whole(cost["p95"])),
     }  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def price_row(row: PriceRange) -> dict[str, Any]:
         "low": f"{row['low']:,.4g} {row['unit']}",
         "typical": f"{row['typical']:,.4g} {row['unit']}",
         "high": f"{row['high']:,.4g} {row['unit']}",
-        "of_the_plan_cost": f"{row['amount']:,.0f}",
+        "of_the_plan_cost": whole(row["amount"]),
     }
 
 

@@ -20,7 +20,7 @@ from planner.report.fleet import ways_to_have
 from planner.report.marginal_values import valued_limits, worth_words
 from planner.report.plan_index import PlanIndex
 from planner.report.why import losses
-from planner.report.words import amount, how_words
+from planner.report.words import amount, how_words, with_unit
 
 NAMED = 3  # sites, systems or phases that a clause names; the rest is counted
 UNEVEN = 1.005  # times the mean: a busiest hour with less is like all others
@@ -190,7 +190,7 @@ def _closest(plan: Plan) -> Iterator[str]:
             yield say("story.as_well", **thing)
             return
         unit, _, per = (row["margin_unit"] or "").partition("/")
-        away = say("story.per", amount=amount(margin), unit=unit, per=per) if per else f"{amount(margin)} {unit}"
+        away = say("story.per", amount=amount(margin), unit=unit, per=per) if per else with_unit(margin, unit)
         yield say("story.closest", away=away, **thing)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from catalog.units import HOUR_S, KILO, show
-from planner.messages import Message, enumerated, named, say
+from catalog.units import HOUR_S, KILO, is_money, show
+from planner.messages import SHORTENED, Message, enumerated, named, say
 from planner.plan import Plan
 
 MONTH_S = 730 * HOUR_S
@@ -50,7 +50,7 @@ def spread(values: Sequence[float]) -> str:
     ('1,200 to 3,400', '5')
     """
     low, high = min(values), max(values)
-    return f"{low:,.0f}" if high - low < 1 else between(f"{low:,.0f}", f"{high:,.0f}")
+    return whole(low) if high - low < 1 else between(whole(low), whole(high))
 
 
 def between(low: str, high: str) -> str:
@@ -63,13 +63,32 @@ def between(low: str, high: str) -> str:
 
 
 def amount(value: float) -> str:
-    """Write an amount with thousands separators, or with four digits below 1,000.
+    """Write an amount as `whole` does, but with four digits below 1,000.
 
-    >>> amount(1234.5), amount(0.123456), amount(-0.0)
-    ('1,234', '0.1235', '0')
+    >>> amount(1234.5), amount(0.123456), amount(-0.0), amount(146_032_477_790.0)
+    ('1,234', '0.1235', '0', '146B')
     """
     value += 0.0  # no sign on a zero
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,.4g}" if abs(value) < 1000 else whole(value)
+
+
+def whole(value: float) -> str:
+    """Write an amount to the unit, with thousands separators; from a million on with four digits and the scale, by `planner.messages.shortened`.
+
+    >>> from planner.messages import translated
+    >>> whole(868_431.2), whole(87_282_844.0), translated(whole(87_282_844.0), "zh")
+    ('868,431', '87.28M', '8,728 万')
+    """
+    return say("amount.number", value=float(value)) if abs(value) >= SHORTENED - 0.5 else f"{value:,.0f}"
+
+
+def with_unit(value: float, unit: str) -> str:
+    """Write an amount with its unit, such as a currency.
+
+    >>> with_unit(2.5e9, "CNY")
+    '2.5B CNY'
+    """
+    return say("amount.in_unit", amount=amount(value), unit=unit)
 
 
 def share_words(share: float, form: str = ".1%") -> str:
@@ -126,6 +145,8 @@ def figure_words(value: float | str, unit: str) -> str:
         return show(value, unit)
     if unit.endswith("/W s"):
         return f"{value * KILO * MONTH_S:,.4g} {unit.removesuffix('/W s')}/kW-month"
+    if is_money(unit):
+        return with_unit(value, unit)
     number = f"{value:,.0f}" if abs(value) >= KILO else f"{value:.4g}"
     return number if unit == "1" else f"{number} {unit}"
 

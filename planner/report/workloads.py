@@ -9,6 +9,7 @@ from planner.plan import Plan
 from planner.plan.rows.points import Placement, Point
 from planner.plan.rows.workloads import LatencyRow, Workload
 from planner.report.heads import Row
+from planner.report.words import whole
 
 
 def workload_row(workload: Workload) -> Row:
@@ -71,7 +72,7 @@ def cost_rows(plan: Plan) -> list[Row]:
     return [
         {
             "component": component_words(name),
-            "amount": f"{amount:,.0f}",
+            "amount": whole(amount),
             "share": f"{amount / total:.1%}" if total else "",
         }
         for name, amount in rows
@@ -89,6 +90,6 @@ def route_rows(plan: Plan) -> list[Row]:
     return [
         {"workload": w, "from": origin, "served_in": site}
         | ({} if line is None else {"line": line})
-        | {"output_tokens_s": f"{flow:,.0f}"}
+        | {"output_tokens_s": whole(flow)}
         for (w, origin, site, line), flow in flows.items()
     ]

@@ -12,6 +12,7 @@ from catalog.lookup import Catalog
 from catalog.units import KWH_J, MWH_J
 from planner.errors import SpecError
 from planner.report.page import one_page
+from planner.report.words import whole
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 
@@ -114,7 +115,7 @@ def test_a_market_of_which_delivery_is_unknown_does_not_win_unnoticed():
     more = POWER_KW * HOURS * (0.189 - row["price_per_j"] * KWH_J) * WORTH_OF_3_YEARS
     assert row["cost_at_industrial"] - row["cost"] == pytest.approx(more, rel=1e-6)
     page = " ".join(one_page(plan).split())
-    assert "unknown: delivery; demand; levies" in page and f"{row['cost_at_industrial']:,.0f} USD" in page
+    assert "unknown: delivery; demand; levies" in page and f"{whole(row['cost_at_industrial'])} USD" in page
 
 
 def test_the_market_of_toronto_is_delivered():

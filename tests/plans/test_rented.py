@@ -21,6 +21,7 @@ from catalog.units import DAY_S, HOUR_S, YEAR_S
 from planner.candidates.search import find_candidates
 from planner.errors import SpecError
 from planner.report.page import one_page
+from planner.report.words import whole
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 from tests.conftest import few_of
@@ -84,7 +85,7 @@ def test_what_no_load_needs_goes_back_after_the_notice():
     assert plan["costs"]["rent"] == pytest.approx(5 / HOUR_S * (YEAR_S + 3 * gone) / (1 + RATE))
     assert set(plan["costs"]) - {"early exit", "rent"} == {key for key, paid in plan["costs"].items() if not paid}
     page = " ".join(one_page(plan).split())
-    assert f"give back 3 of 4 from 2027-03-01: saves {row['given_back'][0]['saves']:,.0f} USD" in page
+    assert f"give back 3 of 4 from 2027-03-01: saves {whole(row['given_back'][0]['saves'])} USD" in page
     assert (
         "keep 1 of 4 beyond 2027-10-01, to the end of the horizon, 2028-01-01, for" in page and "rented already" in page
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from planner.messages import DEFAULT, Said, of_row, said, say
+from planner.messages import DEFAULT, Said, in_full, of_row, said, say
 from planner.plan import TABLES, Plan
 from planner.plan.rows.framing import Assumption, Provenance
 from planner.report import (
@@ -183,9 +183,14 @@ def csv_tables(plan: Plan) -> dict[str, str]:
             worded = [(heading, rows) for heading, rows in registered.tables(plan) if rows]
             for heading, rows in worded:
                 name = registered.key if len(worded) == 1 else _word(heading)
-                found[name] = as_csv(section(heading, rows, DEFAULT, _currency(plan)).rows)
+                found[name] = as_csv(section(heading, _in_full(rows), DEFAULT, _currency(plan)).rows)
     found["costs"] = as_csv([{"component": name, "amount": amount} for name, amount in plan.document["costs"].items()])
     return found
+
+
+def _in_full(rows: list[Row]) -> list[Row]:
+    """Write the amounts in rows to the unit."""
+    return [{key: in_full(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows]
 
 
 def _word(heading: str) -> str:

@@ -6,6 +6,7 @@ from catalog.units import show
 from planner.messages import say
 from planner.plan import Plan
 from planner.plan.rows.quality import Looser
+from planner.report.words import whole
 
 HEADING = say("heading.looser")
 
@@ -14,7 +15,7 @@ def sentences(plan: Plan) -> list[str]:
     """Write a sentence for each row of the section `looser`, the most valuable first."""
     unit = plan.document["spec"].get("currency", "USD")
     rows = sorted(plan.document.get("looser", ()), key=lambda row: -row["worth"])
-    return [say("looser.worth", step=_step(row), worth=f"{row['worth']:,.0f}", unit=unit) for row in rows]
+    return [say("looser.worth", step=_step(row), worth=whole(row["worth"]), unit=unit) for row in rows]
 
 
 def _step(row: Looser) -> str:

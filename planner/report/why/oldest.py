@@ -13,7 +13,7 @@ from catalog.units import show
 from planner.messages import listed, say
 from planner.plan import Plan
 from planner.plan.rows.framing import Provenance
-from planner.report.words import amount
+from planner.report.words import with_unit
 
 SHOWN = 2
 CARRIES = 0.01  # share of the cost: prices behind a smaller part carry little
@@ -52,7 +52,7 @@ def entries(plan: Plan) -> list[tuple[str, str, str, str]]:
         row, more = one.row, one.more_at_the_high()
         told = [say("market.oldest", date=row["date"] or "")] if one in old else []
         if more > 0.0:
-            high, then = show(row["high"], row["unit"]), f"{amount(total + more)} {unit}"
+            high, then = show(row["high"], row["unit"]), with_unit(total + more, unit)
             told.append(say("market.at_the_high", high=high, then=then))
         name = row["path"].removeprefix("offers/").removesuffix("/price")
         found.append((name, _price(row), f"{one.amount / total:.1%}", listed(told)))

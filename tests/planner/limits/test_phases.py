@@ -15,6 +15,7 @@ from planner.formulate.formulation import formulate
 from planner.plan import Plan
 from planner.problem.phases import power_limits
 from planner.report.report import render
+from planner.report.words import whole
 from planner.resolve.resolver import resolve_document
 from planner.verify.plan import verify_plan
 from solvers.interface import Options
@@ -255,7 +256,7 @@ def test_a_budget_moves_a_purchase_forward(spec, free):
     row = limit_of(plan, "phases[1].budget")
     assert row["value"] == plan["phases"][1]["paid"] <= row["limit"] == float(f"{ceiling:.0f}")
     assert plan["totals"]["cost"] > free["totals"]["cost"]
-    assert f" of {ceiling:,.0f}" in render(plan, "table")
+    assert f" of {whole(ceiling)}" in render(plan, "table")
 
 
 def test_what_cannot_be_bought_is_rented(spec, free):

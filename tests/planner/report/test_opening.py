@@ -71,7 +71,7 @@ def test_fewer_parts_are_a_sentence_and_an_optimum_given_up_for_them_is_no_optim
 def test_carbon_and_throughput(changed):
     carbon = changed(objective={"sense": "min", "value": 2e6, "unit": "kg"})
     carbon.document["spec"]["objective"] = {"minimise": "carbon"}
-    assert opening_sentences(carbon)[0].startswith("Carbon 2,000,000 kg over 4 years, ")
+    assert opening_sentences(carbon)[0].startswith("Carbon 2M kg over 4 years, ")
     most = changed(objective={"sense": "max", "value": 6.538, "unit": "x demand"})
     most.document["spec"]["objective"] = {"maximise": "throughput"}
     assert opening_sentences(most)[0] == "Throughput 6.538 x demand, proven within 1.7% of the optimum"

@@ -17,6 +17,7 @@ import planner
 from catalog.units import show
 from planner.plan import Plan, load_plan
 from planner.report.page import _rests_on, most_at_once, one_page
+from planner.report.words import whole
 from tests.conftest import few_of
 
 STORED = ("planner/dashboard/data/mixed_fleet_plan.json", "tests/golden/plan_of_release_0_1.json")
@@ -189,7 +190,7 @@ def test_many_sites_have_a_line_each(mixed):
         part = sum(row["amount"] for row in document["cost_lines"] if row["site"] == name) / document["totals"]["cost"]
         count = sum(row["count"] for row in document["fleet"] if row["site"] == name)
         assert told == [f"{count:,}", show(power, "W"), f"{part:.1%}"]
-    assert "200 MW at the peak" in page
+    assert "200 MW at the peak" in one_line(page)
     assert "Where  " not in one_page(mixed)
 
 
@@ -200,11 +201,11 @@ def test_prices_totals_and_what_is_kept(stored):
     for workload in stored["workloads"]:
         row = rows[workload["name"]]
         assert float(row[1]) == pytest.approx(workload["cost_per_million_tokens"], abs=5e-5)
-        assert row[3] == f"{workload['cost']:,.0f}"
+        assert row[3] == whole(workload["cost"])
         if workload["slo"]:
             least = min(workload["slo"], key=lambda slo: slo["slack_s"] / slo["limit_s"])
             assert f"{least['metric']} {least['percentile']}" in row[5]
-    assert f"Total: {stored['totals']['cost']:,.0f} {currency}" in flat
+    assert f"Total: {whole(stored['totals']['cost'])} {currency}" in flat
     large = sorted((cost for cost in stored["costs"].values() if cost >= 0.01 * stored["totals"]["cost"]), reverse=True)
     named = large if len(large) <= 5 else large[:4]
     for cost in named:
@@ -215,7 +216,7 @@ def test_prices_totals_and_what_is_kept(stored):
 
 def test_the_cost_of_a_year(solved):
     plan = solved["years"]
-    assert f"over 3 years, {plan['totals']['cost'] / 3:,.0f} USD a year" in one_line(one_page(plan))
+    assert f"over 3 years, {whole(plan['totals']['cost'] / 3)} USD a year" in one_line(one_page(plan))
     assert "USD a year" not in one_line(one_page(solved["small"])).partition("Binding limits")[0].partition("Total")[2]
 
 
@@ -274,12 +275,10 @@ def test_what_binds_and_what_one_more_is_worth(mixed):
     supply = next(row for row in mixed["limits"] if row["name"] == "supply of GB200 NVL72 (buy)")
     power = next(row for row in mixed["limits"] if row["name"] == "power in us-texas")
     shown = {row[0]: row[1:] for row in rows}
-    assert shown["One more GB200 NVL72 (buy)"] == [f"{-supply['marginal_value_divisible']:,.0f}", "0"]
+    assert shown["One more GB200 NVL72 (buy)"] == [whole(-supply["marginal_value_divisible"]), "0"]
     worth = [power["marginal_value_divisible"], power["marginal_value"]]
     if "The next MW of power in us-texas" in shown:  # there may be no room for it
-        assert shown["The next MW of power in us-texas"] == [
-            f"{-1e6 * each:,.0f}" for each in worth if each is not None
-        ]
+        assert shown["The next MW of power in us-texas"] == [whole(-1e6 * each) for each in worth if each is not None]
     else:
         assert any(row[0].startswith("…") for row in rows)
 
@@ -376,7 +375,7 @@ def test_the_page_follows_the_document(mixed):
         workload["cost_per_million_tokens"] *= 3
     document["totals"]["cost"] *= 3
     page = one_line(one_page(Plan(document)))
-    assert f"Total: {3 * mixed['totals']['cost']:,.0f} USD" in page
+    assert f"Total: {whole(3 * mixed['totals']['cost'])} USD" in page
     assert f"{3 * mixed['workloads'][0]['cost_per_million_tokens']:.4f}" in page
     system = next(row["system"] for row in document["fleet"] if row["how"] == "reserved")
     rented = sum(row["count"] for row in document["fleet"] if (row["system"], row["how"]) == (system, "reserved"))

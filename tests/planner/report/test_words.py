@@ -15,6 +15,7 @@ from planner.report.limits import limit_row
 from planner.report.marginal_values import valued_limits
 from planner.report.page import one_page
 from planner.report.report import render
+from planner.report.words import whole
 
 SHARE = {
     "name": "largest share of chat in one zone", "path": "workloads[0].spread.largest_share", "unit": "1", "value": 0.4, "limit": 0.4, "slack": 0.0,
@@ -58,7 +59,7 @@ def test_more_of_a_share_is_worth_so_much_per_percentage_point(small_plan):
 @pytest.mark.parametrize(("unit", "per"), [("site", "site"), ("kind", "kind"), ("line", "line"), ("rack", "rack")])
 def test_more_of_a_count_is_worth_so_much_for_each(unit, per):
     row = {**SHARE, "unit": unit, "marginal_unit": f"USD/{unit}", "limit": 2.0, "value": 2.0}
-    assert limit_row(row)["worth_fleet_held"] == f"-2,000,000 USD per {per}"
+    assert limit_row(row)["worth_fleet_held"] == f"-2M USD per {per}"
 
 
 def test_windows_of_a_spec_without_phases_are_dates(windowed):
@@ -85,7 +86,7 @@ def test_what_is_sold_is_shown_with_its_margin_the_largest_loss_first(small_plan
     lines = block(one_page(Plan(document)), "What it earns").strip().split("\n")
     cells = [re.split(r" {2,}", line.strip()) for line in lines[1:]]
     assert [row[0] for row in cells] == ["loses", "gains"]
-    assert cells[0][3:] == [f"{-0.5 * chat['cost']:,.0f}", "-100.0%", "a loss"] and cells[1][4:] == [
+    assert cells[0][3:] == [whole(-0.5 * chat["cost"]), "-100.0%", "a loss"] and cells[1][4:] == [
         "66.7%",
         "a profit",
     ]

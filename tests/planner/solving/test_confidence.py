@@ -11,6 +11,7 @@ import planner
 from planner.cli.main import main
 from planner.plan import Plan
 from planner.report.page import one_page
+from planner.report.words import whole
 from planner.verify.plan import verify_plan
 
 
@@ -65,7 +66,7 @@ def test_the_page_says_how_sure_it_is(plan):
     found = plan["confidence"]
     assert f"How sure: {found['kept']:.0%} of 200 sampled scenarios keep all promises (chat" in page
     assert f"by {found['breaks_first']['promise'].replace('.', ' ')})" in page
-    assert f"80% would cost {found['upgrade']['cost']:,.0f} USD" in page
+    assert f"80% would cost {whole(found['upgrade']['cost'])} USD" in page
 
 
 @pytest.mark.parametrize("name", ["kept", "workloads"])

@@ -12,6 +12,7 @@ from planner.messages import translated
 from planner.plan import Plan
 from planner.report.page import one_page
 from planner.report.why.looser import sentences
+from planner.report.words import whole
 from planner.verify.plan import verify_plan
 
 SPEC = {
@@ -60,7 +61,7 @@ def test_the_page_names_the_limit_and_its_worth(plan):
     (row,) = plan["looser"]
     page = " ".join(one_page(plan).split())
     assert "Limits worth loosening tpot p95 of chat at" in page and "instead of 17 ms" in page
-    assert f"{row['worth']:,.0f} CNY less of the cost" in page
+    assert f"{whole(row['worth'])} CNY less of the cost" in page
     (told,) = sentences(plan)
     assert "17 ms" in translated(told, "zh") != told
 

@@ -14,6 +14,7 @@ from planner.formulate.formulation import formulate
 from planner.plan import BY_THE_BOUND, Plan
 from planner.problem.phases import terms_of
 from planner.report.report import render
+from planner.report.words import whole
 from planner.resolve.resolver import resolve_document
 from planner.solving.marginal_values import TIME_NOTE, compute_marginal_values
 from planner.spec.document import edited
@@ -201,7 +202,7 @@ def test_a_binding_limit_is_worth_something_in_words():
     for form in ("table", "md"):
         text = " ".join(render(plan, form).split())
         assert (
-            f"The next MW of power in us-texas is worth {worth:,.0f} USD over the horizon ({worth / 2:,.0f} a year) where systems may be added"
+            f"The next MW of power in us-texas is worth {whole(worth)} USD over the horizon ({whole(worth / 2)} a year) where systems may be added"
             in text
         )
     free = planner.solve(spec(("sites[0].power", "20 MW")))
