@@ -27,6 +27,8 @@ from planner.studies.against.worth import with_actual
 from planner.studies.compare import TABLES, Comparison, compare
 from planner.studies.replan.held import Holding, Place, as_delivered, planned_holdings
 from planner.studies.replan.rebased import Observed, Rebased, rebased
+from planner.studies.replan.triggers import held_against, table
+from planner.studies.replan.triggers import words as words_on_rules
 
 RECENT_D = 28
 """Days before the day of the new plan whose rows of rates, lengths, latencies and power count; deliveries, progress and prices count by their latest row."""
@@ -73,6 +75,11 @@ class Replanned:
         return actions(self.after)
 
     @property
+    def rules(self) -> list[Row]:
+        """Return the rules of a plan with `adapt`, each with the observed need and whether it has fired."""
+        return held_against(self.plan, self.day, self.assumptions)
+
+    @property
     def document(self) -> Row:
         """Return everything as JSON."""
 
@@ -87,6 +94,7 @@ class Replanned:
             "plan": self.plan.document["name"], "date": self.day.isoformat(), "unit": self.plan.objective["unit"],
             "observed": [_assumption(each) for each in self.assumptions],
             "held": [_held(each) for each in self.holdings],
+            "triggers": self.rules,
             "as_planned": head(self.as_planned), "after": head(self.after), "difference": self.difference, "doubt": self.doubt,
             "actions": self.rows,
             "comparison": None if self.comparison is None else self.comparison.document,
@@ -104,6 +112,7 @@ class Replanned:
         words = [say("replan.held", day=day, bought=counts["buy"], reserved=counts["reserved"])]
         if late:
             words.append(say("replan.late", count=late))
+        words += words_on_rules(self.rules)
         difference = self.difference
         if difference is None:
             bad = self.after if not self.after.has_answer else self.as_planned
@@ -130,7 +139,12 @@ class Replanned:
              say("replan.column_how"): how_words(row["how"]), say("replan.column_site"): row["site"], say("replan.column_until"): row["until"] or ""}
             for row in self.rows
         ]  # fmt: skip
-        found = [(say("replan.head_observed"), observed), (say("replan.head_do", day=self.day.isoformat()), done)]
+        rules = [(say("replan.head_rules"), rows)] if (rows := table(self.rules)) else []
+        found = [
+            (say("replan.head_observed"), observed),
+            *rules,
+            (say("replan.head_do", day=self.day.isoformat()), done),
+        ]
         if self.comparison is not None:
             printed = self.comparison.printed(SHOWN)
             found += [(say("replan.head_change", table=TABLES[table]), rows) for table, rows in printed if rows]
@@ -176,8 +190,11 @@ def actions(plan: Plan) -> list[Row]:
             add(KEEP, rent, "reserved", more["count"], more["day"])
         for back in rent["given_back"]:
             add(GIVE_BACK, rent, "reserved", back["count"], back["day"])
+    for signed in (plan.document.get("adaptation") or {"sign": []})["sign"]:
+        if signed["offer"].startswith("offers"):
+            add(OBTAIN, signed, signed["how"], signed["count"])
     new: dict[tuple[str, str, str, str], int] = {}
-    for held in plan.fleet:
+    for held in () if plan.document.get("adaptation") else plan.fleet:
         if held["offer"].startswith("offers") and held["how"] != "api":
             key = (held["system"], held["how"], held["site"], held["offer"])
             by_window = held["how"] in ("on_demand", "spot")

@@ -52,8 +52,8 @@ def planned_holdings(plan: Plan, problem: ResolvedSpec, day: date) -> list[Holdi
     """List what the plan has obtained by `day`: bought systems that are not retired, and reserved ones, from the start of the horizon on."""
     offers = {offer.path: offer for offer in problem.offers}
     edges, start = problem.calendar.edges_s, problem.calendar.start
-    found = []
-    for row in plan.fleet:
+    found = list(_signed(plan, problem, day))
+    for row in () if plan.document.get("adaptation") else plan.fleet:
         offer = offers.get(row["offer"])
         if offer is None or offer.owned is not None or offer.rented is not None or offer.how not in (BUY, RESERVED):
             continue
@@ -66,6 +66,25 @@ def planned_holdings(plan: Plan, problem: ResolvedSpec, day: date) -> list[Holdi
             price = row.get("price", offer.prices[row["site"]])
             found.append(Holding(offer, row["site"], row["topology"], int(row["count"]), came, float(price), _phase(row)))  # fmt: skip
     return found
+
+
+def _signed(plan: Plan, problem: ResolvedSpec, day: date) -> Iterator[Holding]:
+    """Yield the systems that a plan with `adapt` signs at the start and that have come by `day`; none for another plan, whose fleet is obtained as it stands."""
+    offers = {offer.path: offer for offer in problem.offers}
+    for row in (plan.document.get("adaptation") or {"sign": []})["sign"]:
+        offer = offers.get(row["offer"])
+        if (
+            offer is None
+            or offer.owned is not None
+            or offer.rented is not None
+            or (offer.how == RESERVED and not offer.term_s)
+        ):
+            continue
+        came = problem.calendar.start + timedelta(days=int(row["from_s"] // DAY_S))
+        if offer.how in (BUY, RESERVED) and came <= day:
+            yield Holding(
+                offer, row["site"], row["topology"], int(row["count"]), came, float(offer.prices[row["site"]])
+            )
 
 
 def _phase(row: FleetRow) -> str | None:

@@ -117,6 +117,7 @@ def rebased(
     phase = _phases(result, spec, clock, holdings, years)
     _offers(result, spec, clock, holdings, known, phase)
     _sites(result, spec, clock)
+    _decisions(result, spec, clock)
     gone = _workloads(result, spec, clock, known, phase)
     _held(result, plan, spec, clock, holdings, known)
     notes = [*_limits(result, clock, holdings, years), *_notes(plan, spec, clock, years, holdings)]
@@ -221,6 +222,17 @@ def _times_of(stated: Document, block: Any, clock: _Clock) -> None:
 def _sites(result: Document, spec: PlanSpec, clock: _Clock) -> None:
     for stated, site in zip(result["sites"], spec.sites, strict=True):
         _times_of(stated, site, clock)
+
+
+def _decisions(result: Document, spec: PlanSpec, clock: _Clock) -> None:
+    """Keep the dates of `adapt` that lie ahead; where none does, those of a spec that states none count."""
+    if spec.adapt is None or spec.adapt.dates is None:
+        return
+    pairs = zip(result["adapt"]["dates"], spec.adapt.dates, strict=True)
+    ahead = [{**stated, "at": clock.moved(each.at)} for stated, each in pairs if not clock.passed(each.at, each.at)]
+    result["adapt"] = {key: value for key, value in result["adapt"].items() if key != "dates"}
+    if ahead:
+        result["adapt"]["dates"] = ahead
 
 
 def _workloads(result: Document, spec: PlanSpec, clock: _Clock, known: Observed, phase: str | None) -> list[int]:
