@@ -297,7 +297,7 @@ def _data(
         * problem.calendar.discount
         * data.slot_hours_s
     )
-    supplies, member = _supplies(problem, form, number)
+    supplies, member, most = _supplies(problem, form, number)
     count = len(first)
     stages = [
         dates.stage(
@@ -308,7 +308,7 @@ def _data(
     return FleetData(
         option=_integers([number[k] for k in data.holding_option[kept]]),
         stage=_integers(stages),
-        covers=_covers(form, kept, parent), parent=parent, lower=lower, upper=np.where(parent < 0, np.maximum(ROOM * data.holding_upper[kept], lower), np.inf),
+        covers=_covers(form, kept, parent), parent=parent, lower=lower, upper=np.where(parent < 0, np.maximum(np.minimum(ROOM * data.holding_upper, most)[kept], lower), np.inf),
         whole=_integers(stages) == 0, power_w=data.holding_power_w[kept],
         option_site=_integers([site_of[o.site.region] for o in options]), by_use=by_use,
         size=np.array([0.0 if o.offer.how == API else o.system.chips for o in options]), supply_limit=supplies, supply_member=member,
@@ -350,17 +350,28 @@ def _covers(form: Formulation, kept: Ints, parent: Ints) -> Bools:
     return found
 
 
-def _supplies(problem: ResolvedSpec, form: Formulation, number: Mapping[int, int]) -> tuple[Floats, Ints]:
-    """List the limits on the systems of an offer, and (limit, option) pairs."""
+def _supplies(problem: ResolvedSpec, form: Formulation, number: Mapping[int, int]) -> tuple[Floats, Ints, Floats]:
+    """List the limits on the systems of an offer, (limit, option) pairs, and the most of each of the program's holdings.
+
+    A limit on some holdings of an option alone, such as the supply of a phase, bounds each of them, not the option.
+    """
     data = form.data
     finite = [s for s in range(len(data.supply_limit)) if math.isfinite(data.supply_limit[s])]
     place = {s: i for i, s in enumerate(finite)}
-    pairs = {
-        (place[s], number[int(data.holding_option[u])])
-        for s, u in data.supply_member.tolist()
-        if s in place and int(data.holding_option[u]) in number
-    }
-    return data.supply_limit[finite], _integers(sorted(pairs)).reshape(-1, 2)
+    most = np.full(len(data.holding_option), np.inf)
+    of_option = np.bincount(data.holding_option, minlength=len(form.fleet_options))
+    counts: dict[tuple[int, int], list[int]] = {}
+    for s, u in data.supply_member.tolist():
+        counts.setdefault((s, int(data.holding_option[u])), []).append(u)
+    pairs = set()
+    for (s, k), members in counts.items():
+        if s not in place:
+            continue
+        if len(set(members)) < of_option[k]:
+            most[members] = np.minimum(most[members], data.supply_limit[s])
+        elif k in number:
+            pairs.add((place[s], number[k]))
+    return data.supply_limit[finite], _integers(sorted(pairs)).reshape(-1, 2), most
 
 
 def _integers(values: Sequence[Any]) -> Ints:

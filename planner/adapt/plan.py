@@ -237,11 +237,11 @@ def _gap(found: Adapted, other: float) -> StatisticalGap | None:
 
 
 def _signed(found: Adapted) -> list[Signed]:
-    """List the systems ordered at the start, the dearest first."""
+    """List the systems ordered at the start, the dearest first; not those that are there already."""
     model, rows = found.model, []
     for u in np.flatnonzero((model.data.stage == 0) & (model.data.parent < 0)):
-        count = found.first.held[u, 0]
-        if count > COUNT_TOL:
+        count, offer = found.first.held[u, 0], model.options[model.data.option[u]].offer
+        if count > COUNT_TOL and offer.owned is None and offer.rented is None:
             term = model.form.holdings[model.holdings[u]][1]
             begins = float(model.problem.calendar.edges_s[term.first])
             row: Signed = {**row_of(model.options[model.data.option[u]]), "count": round(count), "from_s": begins}

@@ -225,7 +225,7 @@ def _sites(result: Document, spec: PlanSpec, clock: _Clock) -> None:
 
 
 def _decisions(result: Document, spec: PlanSpec, clock: _Clock) -> None:
-    """Keep the dates of `adapt` that lie ahead; where none does, those of a spec that states none count."""
+    """Keep the dates of `adapt` that lie ahead; where none does, the spec states none, and the usual ones count."""
     if spec.adapt is None or spec.adapt.dates is None:
         return
     pairs = zip(result["adapt"]["dates"], spec.adapt.dates, strict=True)

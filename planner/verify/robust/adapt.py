@@ -67,12 +67,14 @@ def _check_rows(plan: CheckedPlan, found: Adaptation) -> None:
 def _check_needs(plan: CheckedPlan, found: Adaptation) -> None:
     """Check the order of needs in scenarios, and chips signed against the systems to sign that are there by each date."""
     chips = {name: system.chips for name, system in plan.problem.systems.items()}
+    own = [o.supply * chips[o.system] for o in plan.problem.offers if o.owned is not None or o.rented is not None]
     for i, row in enumerate(found.get("needs", ())):
         if not 0.0 <= row["low"] <= row["typical"] <= row["high"]:
             plan.say(f"adaptation.needs[{i}]", "verify.not_above", given=repr(row["low"]), most=repr(row["high"]))
         there = sum(
             each["count"] * chips[each["system"]] for each in found["sign"] if each["from_s"] <= row["from_s"] + 1.0
         )
+        there += sum(own)
         if row["signed"] > there * (1 + SUM_TOL):
             plan.say(f"adaptation.needs[{i}].signed", "verify.not_above", given=repr(row["signed"]), most=repr(there))
 

@@ -1,0 +1,46 @@
+"""The examples of plans to adapt: with phases, a forecast and a conditional value at risk; with a fleet that is owned; with an API."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import planner
+from planner.adapt.model import _supplies
+from planner.adapt.plan import at_dates
+from planner.formulate.formulation import formulate
+from planner.solving.variants import points_found, resolved
+from planner.spec.model import parse_spec
+from planner.verify.plan import verify_plan
+from tests.conftest import long_run
+
+
+@long_run
+@pytest.mark.parametrize("name", ["phases", "owned", "api"])
+def test_an_example_is_planned_and_holds(root, name):
+    plan = planner.solve(root / f"examples/adapt/{name}.json")
+    found = plan["adaptation"]
+    assert verify_plan(plan) == []
+    assert found["risk"] == ("cvar" if name == "phases" else "expected")
+    assert found["fresh"]["kept"] >= 0.77
+    assert all(row["offer"].startswith("offers") for row in found["sign"])
+    if name == "api":
+        assert any(row["how"] == "api" and row["decided_s"] is None for row in found["open"])
+
+
+def test_systems_that_are_owned_may_stay_from_the_start_on(root):
+    """Two systems are owned: their number bounds those of the start, later phases have none to obtain, and no such limit bounds the option."""
+    spec = json.loads((root / "examples/adapt/owned.json").read_text(encoding="utf-8"))
+    asked = parse_spec(spec).adapt
+    assert asked is not None
+    cut, _ = at_dates({key: value for key, value in spec.items() if key != "adapt"}, asked)
+    problem = resolved(cut)
+    form = formulate(problem, points_found(problem, {}))
+    options = form.fleet_options
+    limits, pairs, most = _supplies(problem, form, {k: k for k in range(len(options))})
+    owned = {k for k, option in enumerate(options) if option.offer.owned is not None}
+    later = [u for u, (k, term) in enumerate(form.holdings) if k in owned and term.first > 0]
+    first = [u for u, (k, term) in enumerate(form.holdings) if k in owned and term.first == 0]
+    assert owned and (most[later] == 0.0).all() and (most[first] == 2.0).all()
+    assert all(limits[s] >= 2.0 for s, k in pairs.tolist() if k in owned)
