@@ -74,9 +74,9 @@ def _check_needs(plan: CheckedPlan, found: Adaptation) -> None:
         there = sum(
             each["count"] * chips[each["system"]] for each in found["sign"] if each["from_s"] <= row["from_s"] + 1.0
         )
-        there += sum(own)
-        if row["signed"] > there * (1 + SUM_TOL):
-            plan.say(f"adaptation.needs[{i}].signed", "verify.not_above", given=repr(row["signed"]), most=repr(there))
+        most = there + sum(own)
+        if row["signed"] > most * (1 + SUM_TOL):
+            plan.say(f"adaptation.needs[{i}].signed", "verify.not_above", given=repr(row["signed"]), most=repr(most))
 
 
 def _check_costs(plan: CheckedPlan, found: Adaptation) -> None:
