@@ -16,6 +16,7 @@ MOST_CHARACTERS = 2000
 MOST_SHOWN = 50
 """Problems of one input, or findings about one plan, that are printed."""
 _NUMBER = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)")
+_BARE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,10 @@ def words_of(error: Exception) -> str:
             others = {"other": other} if other else {}
             return Message.of(code, kind=kind, name=name, figure=figure, path=path, example=example, **others).text()
         case UnitError(unit=str(unit), example=example, given=given):
-            what = Message.of(f"quantity.{unit or 'money'}").text()
+            what, number = Message.of(f"quantity.{unit or 'money'}").text(), given.strip('"')
+            if unit == "s" and _BARE.fullmatch(number):
+                told = {"what": what, "example": example, "given": given, "number": number}
+                return Message.of("spec.time_without_unit", **told).text()
             return Message.of("spec.not_a_quantity", what=what, example=example, given=given).text()
     text = error.args[0] if len(error.args) == 1 else None
     return said_of(text) if isinstance(text, Said | Wrong) else str(error)

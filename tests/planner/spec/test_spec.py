@@ -46,7 +46,7 @@ SITE = ("sites", 0)
     [
         # (where, what is written there, what the message must say: the remedy among it)
         ((*CHAT, "slo", "ttft", "p95"), "500 MB", ['"500 ms"', "500 MB"]),
-        ((*CHAT, "slo", "ttft", "p95"), "500", ['"500 ms"']),
+        ((*CHAT, "slo", "ttft", "p95"), "500", ['"500 ms"', '"500 s" or "500 min"']),
         ((*CHAT, "slo", "ttft", "p95"), 0.5, ['"500 ms"', "0.5"]),
         ((*CHAT, "slo", "ttft", "p95"), "-1 s", ['"500 ms"', "-1 s"]),
         ((*CHAT, "slo", "ttft", "p95"), "0 s", ['"500 ms"', "0 s"]),
