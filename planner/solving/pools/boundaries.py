@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.candidates.cache import OutOfTime
+from planner.errors import SpecError
 from planner.solving.deadline import options_of
 from planner.solving.replicas import asking_for
 from planner.solving.variants import Variants, resolved
@@ -89,7 +90,10 @@ class Divisions:
 
         if ends_s - time.perf_counter() < LEAST_S:
             raise OutOfTime
-        _, problem, candidates = self.found(cuts, ends_s)
+        try:
+            _, problem, candidates = self.found(cuts, ends_s)
+        except SpecError:  # a pool of the longest prompts alone is beyond the context of its network
+            return Tried(cuts, math.inf)
         data = formulate(problem, candidates).data.divisible()
         options = replace(
             options_of(problem.spec, self.threads),

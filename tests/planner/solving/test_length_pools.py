@@ -13,6 +13,7 @@ from planner.errors import SpecError
 from planner.pipeline import check_document, solve_document, solve_unverified
 from planner.plan import Plan
 from planner.report.load.length_pools import sections, sentences
+from planner.solving.pools.boundaries import Divisions, edges_of
 from planner.spec.document import edited
 from planner.spec.load.length_pools import divided
 from planner.spec.model import parse_spec
@@ -247,3 +248,13 @@ def test_names_shape_and_what_pools_do_not_go_with_are_told_in_one_round(ask):
     assert told(wrong) == names
     assert told({**wrong, "colour": 1}) == ["colour", *names]
     assert told({**wrong, "objective": {"maximise": "throughput"}}) == [*names, "workloads[0].pools"]
+
+
+def test_boundaries_whose_tail_is_beyond_the_context_are_left_out():
+    """Mean prompts of 16,000 tokens with a cv of 1.5 suit a context of 40,960 tokens; those of the longest 1 % alone do not."""
+    document = asking("by length", input=16_000, input_cv=1.5, output=300)
+    document["workloads"][0]["architecture"] = "Qwen3-32B"
+    document["workloads"][0]["slo"] = {"ttft": {"p95": "60 s"}, "tpot": {"p95": "100 ms"}}
+    spec = parse_spec(document)
+    found = Divisions(document, spec, (), 1).tried({0: (edges_of(spec.workloads[0].lengths)[-1],)}, math.inf)
+    assert found.bound == math.inf
