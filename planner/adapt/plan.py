@@ -14,7 +14,7 @@ from catalog.units import DAY_S, YEAR_S
 from planner.adapt.dates import Dates
 from planner.adapt.model import AdaptModel, OptionKey, build_model, key_of
 from planner.adapt.search import LEVEL, SAMPLE_LEAVES, Adapted, Question, money, searched
-from planner.adapt.triggers import opened, row_of, triggers
+from planner.adapt.triggers import opened, row_of, tree_of, triggers
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.errors import Issue, SpecError
 from planner.messages import Message
@@ -173,11 +173,11 @@ def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
     other = plan.totals["cost"] - found.predicted
     costs = money(found.first, found.factor)
     fresh = found.fresh
-    fixed = _fixed(found, asked.promise)
+    fixed, tree = _fixed(found, asked.promise), tree_of(found, other)
     return {
         "promise": asked.promise, "risk": asked.risk,
         "dates": [{"at_s": at, "performance": p, "demand": d} for at, p, d in zip(dates.at_s, dates.performance, dates.demand, strict=True)],
-        "sign": _signed(found), "open": opened(found), "triggers": triggers(found),
+        "sign": _signed(found), "open": opened(found), "triggers": triggers(tree), "tree": tree,
         "leaves": found.tree.leaves.count, "slots": found.model.data.slots,
         "tree_cost": float(weight @ costs) + other, "tree_kept": float(weight @ found.first.kept), "unserved_factor": found.factor,
         "fresh": {

@@ -152,7 +152,7 @@ def _obtained(plan: Plan) -> Block:
         for (system, how), rows in sorted(kinds.items(), key=lambda item: -costs.get(item[0], 0.0))
     ]
     rest, columns = further(len(entries)), (left("how"), right("count"), right("of_the_cost"), left("where"))
-    return Block(say("heading.obtained"), columns, entries, rest, least=3)
+    return Block(adapt.fleet_heading(plan, "heading.obtained"), columns, entries, rest, least=3)
 
 
 def _places(plan: Plan) -> Block:

@@ -35,6 +35,8 @@ class Open(Way):
     share: Number
     mean: Number
     high: Number
+    returns: NotRequired[Flag]
+    """Whether its systems, which are rented already, go back then instead of coming."""
 
 
 class Trigger(Way):
@@ -48,6 +50,33 @@ class Trigger(Way):
     count: Number
     share: Number
     agrees: Number
+
+
+class TreeOrder(Way):
+    """State what the leaves of the tree order of an option at a date: `counts` of systems, and their `cost` on the mean of the leaves."""
+
+    decided_s: Number
+    cost: Number
+    counts: list[Number]
+
+
+class TreeNeed(TypedDict):
+    """State the systems that a workload needs over those predicted by a date, of each leaf: `over`."""
+
+    workload: Text
+    decided_s: Number
+    over: list[Number]
+
+
+class DecisionTree(TypedDict):
+    """State the leaves of the tree: `weight`, `cost` and `kept` (whether all is served and done) of each, their `needs`, and their later `orders`, from
+    which the triggers follow."""
+
+    weight: list[Number]
+    cost: list[Number]
+    kept: list[Flag]
+    needs: list[TreeNeed]
+    orders: list[TreeOrder]
 
 
 class Need(TypedDict):
@@ -122,6 +151,7 @@ class Adaptation(TypedDict):
     open: list[Open]
     triggers: list[Trigger]
     needs: NotRequired[list[Need]]
+    tree: NotRequired[DecisionTree]
     leaves: Whole
     slots: Whole
     tree_cost: Number

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from catalog.units import DAY_S
 from planner.messages import commas, say
 from planner.plan import Plan
-from planner.plan.rows.adapt import Adaptation, Need, Open, Trigger
+from planner.plan.rows.adapt import Adaptation, Need, Open, Signed, Trigger
 from planner.report.heads import Row, left, right
 from planner.report.paper import Block, further
 from planner.report.phases import window_dates
@@ -72,12 +72,8 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     if found is None:
         return []
     start = window_dates(plan)[0]
-    signed: list[Row] = [
-        {"count": f"{row['count']:,}", "system": row["system"], "how": how_words(row["how"]), "site": row["site"], "from": _day(start, row["from_s"])}
-        for row in found["sign"]
-    ]  # fmt: skip
     return [
-        (say("heading.sign_today"), signed),
+        (say("heading.sign_today"), [_signed(start, row) for row in found["sign"]]),
         (say("heading.keep_open"), [_open(start, row) for row in found["open"]]),
         (say("heading.needs"), [_need(start, row, most_chips(found)) for row in found.get("needs", ())]),
         (say("heading.triggers"), [_trigger(start, row) for row in found["triggers"]]),
@@ -86,7 +82,7 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
 
 
 def blocks(plan: Plan) -> list[Block]:
-    """List the blocks of the page: chips needed by date against chips signed, and rules of later orders."""
+    """List the blocks of the page: what to sign, chips needed by date against chips signed, and rules of later orders."""
     found: Adaptation | None = plan.document.get("adaptation")
     if found is None:
         return []
@@ -97,7 +93,9 @@ def blocks(plan: Plan) -> list[Block]:
     entries = [
         (rule["by"], rule["fires_in"], say("list.colon", question=rule["if"], clauses=rule["then"])) for rule in rules
     ]
+    signed = [(row["system"], how_words(row["how"]), f"{row['count']:,}", row["site"]) for row in found["sign"]]
     shown = [
+        Block(say("heading.sign_today"), (left("how"), right("count"), left("where")), signed, further(len(signed)), least=3),
         Block(say("heading.needs"), columns, needs, further(len(needs)), least=2),
         Block(say("heading.triggers"), (right("fires_in"), left("")), entries, further(len(entries)), least=2),
     ]  # fmt: skip
@@ -132,6 +130,17 @@ def drawn(row: Need, most: float) -> str:
     return "".join(cells)
 
 
+def _signed(start: date, row: Signed) -> Row:
+    return {
+        "count": f"{row['count']:,}", "system": row["system"], "how": how_words(row["how"]), "site": row["site"], "from": _day(start, row["from_s"]),
+    }  # fmt: skip
+
+
+def fleet_heading(plan: Plan, code: str) -> str:
+    """Say over the fleet of a plan what it is: to obtain, or beside a plan that is adapted the fleet as predicted, which is not to be signed."""
+    return say("heading.as_predicted" if plan.document.get("adaptation") is not None else code)
+
+
 def _day(start: date, seconds: float) -> str:
     return (start + timedelta(days=round(seconds / DAY_S))).isoformat()
 
@@ -139,7 +148,7 @@ def _day(start: date, seconds: float) -> str:
 def _open(start: date, row: Open) -> Row:
     decided = say("adapt.at_once") if row["decided_s"] is None else _day(start, row["decided_s"])
     return {
-        "system": row["system"], "how": how_words(row["how"]), "site": row["site"], "decide_by": decided, "used_in": f"{row['share']:.0%}",
+        "system": row["system"], "how": say("adapt.give_back") if row.get("returns") else how_words(row["how"]), "site": row["site"], "decide_by": decided, "used_in": f"{row['share']:.0%}",
         "mean": f"{row['mean']:,.1f}", "nine_in_ten": f"{row['high']:,.0f}",
     }  # fmt: skip
 

@@ -56,8 +56,8 @@ def _one(code: str, rows: Callable[[Plan], list[Row]]) -> Callable[[Plan], Table
     return lambda plan: [(say(code), rows(plan))]
 
 
-def _fleet(plan: Plan) -> list[Row]:
-    return [fleet_row(plan, row) for row in plan.document["fleet"]]
+def _fleet(plan: Plan) -> Tables:
+    return [(adapt.fleet_heading(plan, "heading.fleet"), [fleet_row(plan, row) for row in plan.document["fleet"]])]
 
 
 def _networks(plan: Plan) -> list[Row]:
@@ -124,7 +124,7 @@ def _sources(plan: Plan) -> list[Row]:
 
 
 SECTIONS = (
-    PlanSection("fleet", _one("heading.fleet", _fleet), ("fleet",)),
+    PlanSection("fleet", _fleet, ("fleet",)),
     PlanSection("owned", owned_sections, ("owned",)),
     PlanSection("rented", rented_sections, ("rented",)),
     PlanSection("networks", _one("heading.networks", _networks), ("fabrics",)),

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from planner.plan.rows.adapt import Adaptation, Way
 from planner.verify.checked_plan import CheckedPlan
+from planner.verify.robust.adapt_tree import check_tree
 
 SUM_TOL = 1e-6  # share of the cost of the plan
 WHOLE_TOL = 1e-6  # part of a number of scenarios
@@ -29,6 +30,7 @@ def check_adaptation(plan: CheckedPlan) -> None:
     _check_rows(plan, found)
     _check_needs(plan, found)
     _check_costs(plan, found)
+    check_tree(plan, found)
     for path, share in _shares(found):
         if not 0.0 <= share <= 1.0 + WHOLE_TOL:
             plan.say(path, "verify.no_share", given=repr(share))
@@ -74,9 +76,11 @@ def _check_needs(plan: CheckedPlan, found: Adaptation) -> None:
         there = sum(
             each["count"] * chips[each["system"]] for each in found["sign"] if each["from_s"] <= row["from_s"] + 1.0
         )
-        most = there + sum(own)
+        most, path = there + sum(own), f"adaptation.needs[{i}].signed"
         if row["signed"] > most * (1 + SUM_TOL):
-            plan.say(f"adaptation.needs[{i}].signed", "verify.not_above", given=repr(row["signed"]), most=repr(most))
+            plan.say(path, "verify.not_above", given=repr(row["signed"]), most=repr(most))
+        if i == 0 and row["signed"] < there * (1 - SUM_TOL):  # later on systems retire
+            plan.say(path, "verify.says", given=repr(row["signed"]), found=repr(there))
 
 
 def _check_costs(plan: CheckedPlan, found: Adaptation) -> None:

@@ -41,6 +41,23 @@ def adapted() -> Plan:
     return Plan(document)
 
 
+def test_the_page_tells_what_to_sign_from_the_plan_as_predicted(adapted):
+    page = one_page(adapted)
+    assert page.index("Sign today") < page.index("Plan as predicted, not to be signed")
+    assert "What to buy or rent" not in page
+    assert "What to buy or rent" in one_page(sources.stored_plan())
+    headings = [each.heading for each in sections_of(adapted)]
+    assert "Plan as predicted, not to be signed" in headings and "What to obtain" not in headings
+
+
+def test_systems_that_go_back_are_kept_open(adapted):
+    document = copy.deepcopy(adapted.document)
+    row = {**WAY, "how": "reserved", "decided_s": 42 * DAY_S, "share": 0.3, "mean": 2.0, "high": 4.0}
+    document["adaptation"]["open"] = [{**row, "returns": True}, {**row, "returns": False}]
+    table = next(each for each in sections_of(Plan(document)) if each.heading == "Keep open")
+    assert [each["how"] for each in table.rows] == ["give back", "reserved"]
+
+
 def test_the_page_shows_needs_and_rules(adapted):
     page = one_page(adapted)
     assert "Chips needed, and signed" in page and "1,240" in page
