@@ -203,7 +203,7 @@ def _values(found: Adapted, fixed: TreeSolution | None) -> Values:
     Of adapting at the stated price of unserved demand; of all others at the price that keeps the promise, with divisible counts.
     """
     weight, first = found.tree.leaves.weight, found.first
-    least = first.bound
+    least = first.divisible
 
     def less(other: TreeSolution) -> float | None:
         return None if other.value is None or least is None else max(least - other.value, 0.0)

@@ -143,7 +143,7 @@ def searched(
     fixed = promised(model.data, leaves.knowing_nothing(), question.promise, hired, within("fixed"))
     data = dearer(model.data, best.factor)
     divisible = replace(data, whole=np.zeros_like(data.whole))
-    gaps = _gaps(model, divisible, tree, first, seed, plain, within("gaps"))
+    gaps = _gaps(model, data, tree, first, seed, plain, within("gaps"))
     say(Message.of("progress.adapt_gap", samples=len(gaps), seconds=_since(began)).text())
     others = {
         name: solved(divisible, known, plain, deadline.options(options), root)

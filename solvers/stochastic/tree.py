@@ -56,7 +56,7 @@ class TreeSolution:
     """A solution of the program, or its status where there is none.
 
     `held` [U, S]: units of each holding in each leaf. `cost` [S]: of each leaf, of which `lack` [S] for work left undone. `kept` [S]: 1 for
-    leaves in which all is served and done. `bound`: of the program with whole counts.
+    leaves in which all is served and done. `bound`: of the program with whole counts; `divisible`: value of the program in divisible counts.
     """
 
     status: str
@@ -67,6 +67,7 @@ class TreeSolution:
     kept: Floats
     lack: Floats
     seconds: float
+    divisible: float | None = None
 
     @property
     def found(self) -> bool:
@@ -273,7 +274,8 @@ def solved(data: FleetData, leaves: Leaves, aim: Aim, options: Options, given: F
         status, value, x = _rounded(program, arrays, x)
         if value is None or value - bound > options.gap * abs(value) + ABSOLUTE_GAP:
             status, value, x, bound = _in_whole_counts(built, options, ends, (value, x, bound))
-    return _solution(data, leaves, built, status, (x, value, bound), time.perf_counter() - began)
+    found = _solution(data, leaves, built, status, (x, value, bound), time.perf_counter() - began)
+    return replace(found, divisible=relaxed.value)
 
 
 def _rounded(program: WarmStartedLp, arrays: Arrays, x: Floats) -> tuple[str, float | None, Floats | None]:

@@ -8,6 +8,7 @@ import pytest
 
 import planner
 from planner.adapt.plan import _prices
+from planner.adapt.search import GAP
 from planner.errors import SpecError
 from planner.plan import Plan
 from planner.solving.variants import resolved
@@ -42,6 +43,25 @@ def test_a_plan_to_adapt_keeps_its_promise_and_adds_up(tiny):
     assert (
         found["values"]["perfect"] >= max(found["values"]["performance"], found["values"]["demand"]) - 1e-6 * plan.value
     )
+
+
+@long_run
+def test_without_uncertainty_it_is_the_plain_plan(tiny):
+    """One leaf, the same fleet at the same cost, and nothing that adapting or knowing is worth."""
+    spec = tiny(
+        horizon={"start": "2027-01-01", "years": 2},
+        offers=[{"system": "DGX H100", "how": "buy", "price": "310000 USD"}, {"system": "DGX H100", "how": "on_demand", "price": "60 USD/h"}],
+        adapt={"promise": 0.8, "demand": 0.0, "times": False},
+    )  # fmt: skip
+    spec["workloads"][0]["demand"]["requests_per_s"] = 9000
+    plan = planner.solve(spec)
+    found = plan["adaptation"]
+    assert (found["leaves"], found["open"], found["triggers"]) == (1, [], [])
+    assert [(row["system"], row["count"]) for row in found["sign"]] == [("DGX H100", plan["fleet"][0]["count"])]
+    for cost in (found["tree_cost"], found["fresh"]["cost"], found["fixed"]["cost"]):
+        assert cost == pytest.approx(plan.value)
+    for value in (*found["values"].values(), found["gap"]["bound"]):
+        assert value == pytest.approx(0.0, abs=GAP * plan.value)
 
 
 def test_work_that_costs_nothing_has_no_price(tiny):

@@ -155,7 +155,7 @@ def test_enumeration(case, tail):
     assert found.status == "optimal"
     assert found.value == pytest.approx(expected, rel=1e-6, abs=1e-6)
     assert measured(found.cost, tree.weight, tail) <= expected * (1 + 1e-6) + 1e-6
-    assert found.bound <= expected * (1 + 1e-6) + 1e-6
+    assert found.divisible - 1e-6 * (1 + expected) <= found.bound <= expected * (1 + 1e-6) + 1e-6
 
 
 @given(cases(), few([0.5, 1.0]), few([None, 0.5]))
