@@ -63,6 +63,9 @@ def _check_rule(plan: Report, path: str, tree: DecisionTree, rule: Trigger, orde
     if name is not None and name not in needs:
         plan.say(f"{path}.workload", "verify.rules_of_orders")
         return
+    thresholds = [0.0] if name is None else needs[name]
+    if min(abs(rule["above"] - over) for over in thresholds) > SAME_TOL * max(thresholds):
+        plan.say(f"{path}.above", "verify.no_need_of_leaf", given=repr(rule["above"]))
     agrees = share if name is None else agreement(needs[name], rule["above"])
     if abs(agrees - rule["agrees"]) > SUM_TOL:
         plan.say(f"{path}.agrees", "verify.rule_of_tree", given=f"{rule['agrees']:.4f}", found=f"{agrees:.4f}")

@@ -62,13 +62,20 @@ def test_a_changed_figure_of_a_rule_is_found(section, key):
 
 
 @given(sections())
+def test_a_changed_threshold_is_found(section):
+    wrong = copy.deepcopy(section)
+    wrong["triggers"][0]["above"] += 0.05
+    assert "adaptation.triggers[0].above" in found_in(wrong)
+
+
+@given(sections())
 def test_a_threshold_that_says_something_else_is_found(section):
     """Above all needs a rule never fires, though the tree orders: it agrees less than stated, as ordering always in some leaf does."""
     wrong = copy.deepcopy(section)
     rule = wrong["triggers"][0]
     assume(rule["workload"] is not None and rule["agrees"] > 1 - rule["share"] + 1e-3)
     rule["above"] = 9.0
-    assert found_in(wrong) == ["adaptation.triggers[0].agrees"]
+    assert found_in(wrong) == ["adaptation.triggers[0].above", "adaptation.triggers[0].agrees"]
 
 
 @given(sections())
