@@ -9,6 +9,7 @@ from typing import Any
 from planner.messages import Message
 from planner.version import RELEASE, release
 
+PRICED_SHARE = 0.8  # share of the scenarios: a job that ends in time in fewer may have a row in `late_jobs`
 NAMES = ("flopwatt", "tokenwatt")  # names of the program: release 0.1 had the second
 
 
@@ -153,18 +154,22 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
     if "flopwatt" not in document["versions"]:
         yield Unchecked("workloads[].utilisation", Message.of("unchecked.defined_otherwise").text())
     if document.get("confidence"):
-        yield from _of_confidence(document["confidence"])
+        jobs = {w["name"] for w in document["spec"]["workloads"] if w.get("kind") == "training"}
+        yield from _of_confidence(document["confidence"], jobs)
     if document.get("robustness"):
         yield from _of_robustness()
 
 
-def _of_confidence(found: Mapping[str, Any]) -> Iterator[Unchecked]:
+def _of_confidence(found: Mapping[str, Any], jobs: set[str]) -> Iterator[Unchecked]:
     yield Unchecked("confidence.open", Message.of("unchecked.long_scenarios").text())
     yield Unchecked("confidence.breaks_first.promise", Message.of("unchecked.largest_error").text())
     yield Unchecked("confidence.upgrade", Message.of("unchecked.kinds_and_shares").text())
     if found.get("hired"):
         yield Unchecked("confidence.hired.cost", Message.of("unchecked.hired").text())
         yield Unchecked("confidence.hired.systems", Message.of("unchecked.hired").text())
+    priced = {row["workload"] for row in found.get("late_jobs", ())}
+    if "late_jobs" not in found or any(found["workloads"].get(job, 1.0) < PRICED_SHARE for job in jobs - priced):
+        yield Unchecked("confidence.late_jobs", Message.of("unchecked.late_jobs").text())
     if found["left_out"] or found["open"]:
         for name in ("kept", "workloads", "breaks_first"):
             yield Unchecked(f"confidence.{name}", Message.of("unchecked.not_redispatched").text())

@@ -23,6 +23,7 @@ from solvers.interface import SolverError
 
 PRICED_SHARE = 0.8  # share of the scenarios
 BY_HOUR = ("on_demand", "spot")
+WHOLE_TOL = 1e-6  # scenarios: rounding of a share of them
 SCENARIOS_TOL = 1.5  # scenarios that a solver on another machine may judge otherwise
 
 
@@ -111,6 +112,10 @@ def _check_slack(
 def _check_words(plan: CheckedPlan) -> None:
     """Check that the promise that breaks first is the one kept least, and what a surer plan costs."""
     found, known = plan.document["confidence"], {*plan.serving, *plan.training}
+    for name, share in found["workloads"].items():
+        if abs(share * CONFIDENCE_SCENARIOS - round(share * CONFIDENCE_SCENARIOS)) > WHOLE_TOL:
+            path, code = f"confidence.workloads.{name}", "verify.no_share_of_scenarios"
+            plan.say(path, code, given=str(share), count=str(CONFIDENCE_SCENARIOS))
     least = min(found["workloads"].values(), default=1.0)
     if not 0 <= found["kept"] <= least + 1e-12 or found["workloads"].keys() - known:
         plan.say("confidence.kept", "verify.all_promises_kept")

@@ -85,6 +85,7 @@ def test_what_is_not_checked_is_only_what_must_be(small):
         (("runner_up", 0, "site"), "us-texas", "runner_up"),
         (("limits", 0, "unit"), "apples", "limits[0].unit"),
         (("status",), "limit", "status"),
+        (("confidence", "workloads", "tune"), 0.9999, "confidence.workloads"),  # no share of 200 scenarios
         (("diagnosis",), {"conflict": [], "repair": [], "repair_checked": False}, "diagnosis"),
     ],
 )  # fmt: skip
@@ -94,6 +95,12 @@ def test_a_finding_names_the_place(small, path, value, word):
     assert all(isinstance(finding.message, Said) for finding in findings), findings
     found = [finding.path for finding in findings]
     assert any(place.startswith(word) for place in found), found
+
+
+def test_rows_of_late_jobs_that_are_missing_are_listed(small):
+    assert "confidence.late_jobs" not in [part.path for part in verified(Plan(small)).unchecked]
+    without = tampering.Change(("confidence", "late_jobs"), tampering.ABSENT, "").made(small)
+    assert "confidence.late_jobs" in [part.path for part in verified(Plan(without)).unchecked]
 
 
 @pytest.mark.parametrize("name", ["small", "meter", "throughput"])
