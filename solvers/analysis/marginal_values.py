@@ -79,7 +79,8 @@ def marginal_values(
         return None
     duals, held = answer.row_duals, program.columns["n"]
     worth = {key: sign * float(duals[limit_rows(program, *key)].sum()) for key in _finite_limits(data)}
-    size_worth = np.where(held >= 0, sign * answer.reduced_costs[held], 0.0)
+    # Negative at the upper end; where least and most are one count, as in robust plans, positive is the worth of the least.
+    size_worth = np.where(held >= 0, sign * np.minimum(answer.reduced_costs[held], 0.0), 0.0)
     at_size = np.isfinite(sizes) & (values["n"] >= 0) & (np.append(answer.x, 0.0)[held] >= sizes * (1 - SIZE_TOL))
     bases[FIXED] = lp.basis
     entries = _entry_values(lp, linking, (lower, upper), entry, ways, rivals or range(len(ways)), bases)

@@ -522,3 +522,20 @@ def test_a_promise_that_the_plan_as_predicted_keeps_costs_nothing(tiny):
     assert 0.69 <= found["nominal"]["kept"] < 0.74, "the plan as predicted keeps the promise, and hardly more"
     assert found["price"] == pytest.approx(0.0, abs=1e-6 * found["nominal"]["value"])
     assert found["fresh"]["kept"] == pytest.approx(found["nominal"]["kept"])
+
+
+def test_a_fleet_that_fills_its_network_gives_a_larger_one_no_worth(tiny):
+    """Its least count is its size too; the worth of the least, that of a system, once stood as the worth of the size."""
+    chat = tiny()["workloads"][0] | {
+        "architecture": "Meta-Llama-3.1-8B", "lengths": {"input": 1500, "output": 300}, "disaggregation": "allowed",
+        "demand": {"requests_per_s": 2020, "growth_per_year": 0.68},
+    }  # fmt: skip
+    place = {"region": "us-virginia", "topologies": ["rail-only"]}
+    offer = {"system": "DGX H100", "how": "buy", "price": "310000 USD"}
+    plan = planner.solve(
+        tiny(
+            workloads=[chat], sites=[place], offers=[offer], horizon={"years": 2}, robust={"scenarios": 100}, solver={}
+        )
+    )
+    [row] = [row for row in plan["limits"] if row["path"].endswith(".topologies")]
+    assert row["value"] == row["limit"] == 64 and row["marginal_value_divisible"] is None
