@@ -128,17 +128,32 @@ def changed(document: dict[str, Any], assignments: Sequence[str], solver: Mappin
 
 
 def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
-    """Copy the document with other values; missing blocks on the way are added."""
+    """Copy the document with other values; missing blocks on the way are added. Raises SpecError with every path that leads nowhere."""
     result = copy.deepcopy(dict(document))
-    for path, value in edits:
+    problems = []
+    for i, (path, value) in enumerate(edits):
         parts = parts_in(result, path)
         place: Any = result
-        for part in parts[:-1]:
-            if isinstance(place, dict) and place.get(part) is None:
-                place[part] = {}
-            place = place[part]
-        place[parts[-1]] = copy.deepcopy(value)  # later edits reach into it
+        try:
+            for part in parts[:-1]:
+                if isinstance(place, dict) and place.get(part) is None:
+                    place[part] = {}
+                place = place[part]
+            place[parts[-1]] = copy.deepcopy(value)  # later edits reach into it
+        except (LookupError, TypeError):
+            problems.append(Issue(path, _leads_nowhere(parts, [before for before, _ in edits[:i]])))
+    if problems:
+        raise SpecError(problems)
     return result
+
+
+def _leads_nowhere(parts: Sequence[str | int], before: Sequence[str]) -> str:
+    """Say that a path leads nowhere, and which of the paths before it took the place away."""
+    for path in before:
+        outer = path_parts(path)
+        if len(outer) < len(parts) and list(map(str, outer)) == list(map(str, parts[: len(outer)])):
+            return Message.of("spec.taken_away", key=str(parts[-1]), path=path).text()
+    return Message.of("spec.no_such_path", key=str(parts[-1])).text()
 
 
 def at(document: Mapping[str, Any], path: str) -> Any:

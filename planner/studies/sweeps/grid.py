@@ -13,7 +13,7 @@ from planner.pipeline import solve_document
 from planner.plan import Plan
 from planner.solving.deadline import THREADS
 from planner.solving.standing import Progress
-from planner.spec.document import edited, path_parts, read_spec
+from planner.spec.document import edited, read_spec
 from planner.studies.batch_lines import INVALID_LINE
 from planner.studies.batches.groups import in_turn
 
@@ -61,9 +61,8 @@ def _check(document: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> 
             continue
         try:
             edited(document, ((path, each[0]),))
-        except (LookupError, TypeError):
-            words = Message.of("spec.no_such_path", key=str(path_parts(path)[-1])).text()
-            problems.append(Issue(path, words))
+        except SpecError as error:
+            problems += error.problems
     if problems:
         raise SpecError(problems)
 

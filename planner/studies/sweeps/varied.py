@@ -15,7 +15,7 @@ from typing import Any
 
 from planner.errors import Issue, SpecError
 from planner.messages import Message
-from planner.spec.document import at, edited, path_parts
+from planner.spec.document import at, edited
 
 MOST_POINTS = 100_000  # combinations of one sweep
 DIGITS = 12  # significant digits of a value between two ends
@@ -53,9 +53,8 @@ def read_varied(texts: Sequence[str], document: Mapping[str, Any], option: str =
             one = _read(path.strip(), values.strip())
             edited(document, ((one.path, one.values[0]),))
             found.append(one)
-        except (LookupError, TypeError):
-            words = Message.of("spec.no_such_path", key=str(path_parts(path.strip())[-1])).text()
-            problems.append(Issue(path.strip(), words))
+        except SpecError as error:
+            problems += error.problems
         except ValueError as error:
             problems.append(Issue(path.strip() or option, str(error)))
     twice = {one.path for one in found if [other.path for other in found].count(one.path) > 1}

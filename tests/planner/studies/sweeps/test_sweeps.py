@@ -252,3 +252,14 @@ def test_columns_are_those_of_a_line():
     point = {"a": 1}
     line = as_line({**point, **dict.fromkeys(columns_of([point])[1:])})
     assert line.count(",") == len(columns_of([point])) - 1
+
+
+def test_a_value_that_takes_the_place_of_another_path_away_is_named(tiny):
+    spec = tiny(sites=[{"region": "us-virginia"}, {"region": "us-texas"}])
+    values = {"sites": [spec["sites"], spec["sites"][:1]], "sites[1].power": ["1 MW"]}
+    with pytest.raises(SpecError) as raised:
+        planner.sweep(spec, values)
+    [problem] = raised.value.problems
+    assert problem.path == "sites[1].power" and "sites" in problem.message and "vary one of the two" in problem.message
+    with pytest.raises(SpecError, match='there is no "power"'):
+        planner.sweep(spec, {"sites[2].power": ["1 MW"]})
