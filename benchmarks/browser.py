@@ -25,15 +25,15 @@ LAST_LINE = re.compile("(catalog|目录) [0-9a-f]{12}")
 
 
 @contextmanager
-def served() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Serve the dashboard on a free port: its address, and the process of its server."""
+def served(works: str | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Serve the dashboard on a free port: its address, and the process of its server; `works`: a folder of works in place of an empty one."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     options = ("--server.headless", "true", "--server.port", str(port))
     command = [sys.executable, "-m", "planner.cli", "dashboard", *options]
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "FLOPWATT_DASHBOARD": folder, "PYTHONPATH": str(HOME)}
+        environment = {**os.environ, "FLOPWATT_DASHBOARD": works or folder, "PYTHONPATH": str(HOME)}
         server = subprocess.Popen(command, cwd=HOME, env=environment, stdout=subprocess.PIPE, text=True)
         assert server.stdout is not None
         try:

@@ -17,8 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page
@@ -27,8 +29,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.browser import LAST_LINE, chromium, go_to, opened, served, visited
 from planner.dashboard import headline, sources
+from planner.dashboard.frozen import links
+from planner.dashboard.state import store
 from planner.messages import DEFAULT
 from planner.report.locale import Words
+from planner.report.outputs.html import html_page
 
 CHECKS = ("link", "first", "sliders", "infeasible", "visitors", "killed")
 BASE = "?base=mixed_fleet"
@@ -96,6 +101,69 @@ def until(holds: Callable[[], bool], longest_s: float = LONGEST_S, look_s: float
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
+
+
+def frozen_link(browser: Browser, openings: int, servers: int = 3) -> list[Row]:
+    """Open a plan link of the main example: on servers that have just started, on one that runs, many times, and after the server was killed."""
+    plan = sources.stored_plan()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[store.FOLDER] = folder
+        query = f"?link={links.make(plan, store.new_id(), report=(DEFAULT, html_page(plan)))}"
+        began, load = os.times(), os.getloadavg()[0]
+        cold: list[float] = []
+        warm: list[float] = []
+        for last in range(servers):
+            with served(folder) as (address, server):
+                cold.append(_until_verdict(browser, address + query))
+                if last < servers - 1:
+                    continue
+                warm += [_until_verdict(browser, address + query) for _ in range(10)]
+                before = _cpu_s(server.pid)
+                took = time.perf_counter()
+                answers = [_status(address + query) for _ in range(openings)]
+                took = time.perf_counter() - took
+                spent, started = _cpu_s(server.pid) - before, len(workers(server.pid))
+                server.kill()
+                server.wait()
+        with served(folder) as (address, _):
+            again = _status(address + query)
+        del os.environ[store.FOLDER]
+        rows.append(seconds("plan link to its last line, cold server", 1.5, cold))
+        rows.append(seconds("plan link to its last line, warm server", 0.7, warm))
+        words = f"{answers.count(200):,} in {took:.1f} s, {spent / openings * 1e3:.1f} CPU ms of the server each"
+        rows.append(Row(f"{openings:,} openings of one link", "all alive", words, answers == [200] * openings))
+        rows.append(Row("processes that these started", "0", str(started), started == 0))
+        rows.append(Row("the link after the server was killed", "alive", f"status {again}", again == HTTPStatus.OK))
+        used = sum(os.times()[:4]) - sum(began[:4])
+        rows.append(
+            Row("load when it began; CPU of this check and its children", "", f"{load:.1f}; {used:.0f} s", True)
+        )
+    return rows
+
+
+def _until_verdict(browser: Browser, address: str) -> float:
+    """Open a link in a browser that was never there, until its last line stands [s]."""
+    began = time.perf_counter()
+    page = visited(browser, address)
+    page.locator("p.verdict").wait_for()
+    page.locator("footer").wait_for()
+    took = time.perf_counter() - began
+    page.context.close()
+    return took
+
+
+def _status(address: str) -> int:
+    """Ask for an address without a browser."""
+    with urllib.request.urlopen(address, timeout=LONGEST_S) as answer:
+        answer.read()
+        return int(answer.status)
+
+
+def _cpu_s(pid: int) -> float:
+    """Read the CPU time of a process [s]."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def first_figures(browser: Browser, address: str) -> list[Row]:
@@ -240,11 +308,13 @@ def run() -> None:
     """Measure what was asked, and print a line for each check."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--moves", type=int, default=20, help="of each slider (20)")
+    parser.add_argument("--openings", type=int, default=1000, help="of one link (1000)")
     parser.add_argument("--only", nargs="*", choices=CHECKS, help="some of the checks; without it, all")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that server and browser end too
     with chromium() as browser, served() as (address, server):
         checks: dict[str, Callable[[], list[Row]]] = {
+            "link": lambda: frozen_link(browser, arguments.openings),
             "first": lambda: first_figures(browser, address),
             "sliders": lambda: sliders(browser, address, arguments.moves),
             "infeasible": lambda: infeasible(browser, address),
