@@ -18,6 +18,7 @@ from planner.dashboard.state import store
 from planner.dashboard.state.scenario import BASE, UPLOAD, Scenario, not_kept
 from planner.dashboard.state.session import ID, Work, forked, opened
 from planner.dashboard.state.workspace import WORKSPACE, is_kept
+from planner.dashboard.views import looking
 from planner.dashboard.views import units as units_view
 from planner.dashboard.views.plan import BEGUN
 from planner.dashboard.workers import studying
@@ -58,6 +59,7 @@ def draw() -> None:
     if LINK in query and not _takes(query):
         _frozen(query)
         return
+    looking.begin(query)
     work = _work(query)
     t = units_view.chosen(work, t.language, query)
     pages = {
@@ -255,7 +257,7 @@ def _write_address(work: Work, t: Words) -> None:
     """Put scenario, id and language into the address; unchanged parts stay untouched, and so does an address that leads to nothing."""
     if work.scenario.problems:
         return
-    wanted = {**work.scenario.address(), "id": [work.id], **_ways(t)}
+    wanted = {**work.scenario.address(), "id": [work.id], **_ways(t), **looking.address()}
     there = {name: st.query_params.get_all(name) for name in st.query_params}
     if there != wanted:
         st.query_params.from_dict(wanted)

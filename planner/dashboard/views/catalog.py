@@ -10,7 +10,7 @@ from streamlit import column_config
 
 from planner.dashboard import answers, cataloguing, own_figures
 from planner.dashboard.state.session import Work
-from planner.dashboard.views import explore
+from planner.dashboard.views import explore, looking
 from planner.dashboard.views.parts import at_hand, choose_part
 from planner.dashboard.workers.studying import CALIBRATE
 from planner.errors import SpecError
@@ -52,7 +52,10 @@ def draw(work: Work, t: Words) -> None:
 def _figures(plan: Plan | None, t: Words) -> None:
     counts = cataloguing.kinds()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        text = st.text_input(t("catalog.search"), key="catalog-search", icon=":material/search:", width=330)
+        text = st.text_input(
+            t("catalog.search"), looking.words("search"), key="catalog-search", icon=":material/search:", width=330
+        )
+        looking.note("search", text, "")
         chosen = st.multiselect(
             t("column.kind"),
             list(counts),

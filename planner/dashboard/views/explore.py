@@ -37,7 +37,9 @@ STUDIES = {  # what is shown -> the study that finds it; None for what the plan 
 def draw(work: Work, t: Words) -> None:
     """Draw the page."""
     st.caption(t("explore.words"))
-    what = choose_part(t("explore.what"), list(STUDIES), FIRST, lambda name: f"study.{name}", "explore-what", t)
+    what = choose_part(
+        t("explore.what"), list(STUDIES), FIRST, lambda name: f"study.{name}", "explore-what", t, named="study"
+    )
     here = at_hand(work, t)
     if here is None:
         return

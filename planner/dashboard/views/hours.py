@@ -7,6 +7,7 @@ import streamlit as st
 from catalog.units import DAY_S
 from planner.dashboard import answers, headline, sources
 from planner.dashboard.state.session import Shown, Work
+from planner.dashboard.views import looking
 from planner.dashboard.views import site as site_view
 from planner.dashboard.views.drawing import draw_chart, draw_to_pick
 from planner.dashboard.views.parts import draw_no_plan
@@ -17,6 +18,8 @@ from planner.plan import Plan
 from planner.report.charts import hours, places
 from planner.report.locale import Words
 from planner.report.phases import phase_name
+
+EVENING = 18  # hour that the page opens at
 
 
 def draw(work: Work, t: Words) -> None:
@@ -49,11 +52,15 @@ def draw(work: Work, t: Words) -> None:
             t("hours.by"),
             [places.PRICE, places.CARBON],
             format_func=lambda name: t(f"hours.{name}"),
-            default=places.PRICE,
+            default=looking.first("by", [places.PRICE, places.CARBON], places.PRICE),
             key="hours-by",
             required=True,
         )
-    hour = st.slider(t("hours.hour"), 0, 23, 18, key="hours-hour", format="%02d:00")
+    hour = st.slider(
+        t("hours.hour"), 0, 23, looking.first("hour", range(24), EVENING), key="hours-hour", format="%02d:00"
+    )
+    looking.note("by", by, places.PRICE)
+    looking.note("hour", hour, EVENING)
     _map(plan, phase, hour, by, t)
     here = site_view.chosen(plan)
     place = st.container()

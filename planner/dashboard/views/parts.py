@@ -9,6 +9,7 @@ import streamlit as st
 
 from planner.dashboard import answers, headline
 from planner.dashboard.state.session import Work
+from planner.dashboard.views import looking
 from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.errors import SpecError
 from planner.escape import page
@@ -23,18 +24,24 @@ class AtHand(NamedTuple):
     plan: Plan | None
 
 
-def choose_part(label: str, parts: Sequence[str], first: str, text: Callable[[str], str], key: str, t: Words) -> str:
-    """Let the visitor choose a part of a page, and say what it shows: `text` names the key of its title, and with `.words` of its words."""
+def choose_part(
+    label: str, parts: Sequence[str], first: str, text: Callable[[str], str], key: str, t: Words, named: str = "part"
+) -> str:
+    """Let the visitor choose a part of a page, and say what it shows: `text` names the key of its title, and with `.words` of its words.
+
+    `named`: the parameter of the address that holds the choice.
+    """
     part: str = st.pills(
         label,
         parts,
-        default=first,
+        default=looking.first(named, parts, first),
         required=True,
         format_func=lambda name: t(text(name)),
         key=key,
         persist_state="session",
         label_visibility="collapsed",
     )
+    looking.note(named, part, first)
     st.markdown(t(f"{text(part)}.words"))
     return part
 

@@ -11,6 +11,7 @@ from streamlit import column_config
 
 from catalog.units import DAY_S
 from planner.dashboard import answers, headline
+from planner.dashboard.views import looking
 from planner.dashboard.views import site as site_view
 from planner.dashboard.views.drawing import draw_chart, draw_to_pick, written
 from planner.escape import markdown, page
@@ -82,6 +83,7 @@ def _places(shown: Shown, t: Words) -> None:
     if (spec := written(shown, t, fleet.fleet_chart)) is not None:
         draw_to_pick(spec, "site", site_view.key("fleet"), site_view.choose)
     here = site_view.draw(plan, t)
+    looking.write("site")
     part = shown if here is None else shown.at_site(here)
     _fleet(part.plan, t)
     _costs(part, t)

@@ -15,6 +15,7 @@ from planner.dashboard import answers, running, sources
 from planner.dashboard.figures import amount, number
 from planner.dashboard.running import CLIENTS, LOADS, MAX, MOST_CHIPS, WORKLOAD, Choice, Settings
 from planner.dashboard.state.session import Work
+from planner.dashboard.views import looking
 from planner.dashboard.views.problems import draw_problems, draw_refusal
 from planner.errors import Issue, SpecError
 from planner.escape import page
@@ -108,6 +109,7 @@ def _choose(found: list[Choice], t: Words) -> Choice | None:
         key = st.selectbox(
             t("running.case"),
             list(by_key),
+            index=list(by_key).index(looking.first("case", list(by_key), found[0].key)) if found else None,
             format_func=lambda key: f"{t('origin.' + by_key[key].origin)}: {by_key[key].name}",
             key=f"case-of-{len(_own())}",
             width=520,
@@ -115,6 +117,7 @@ def _choose(found: list[Choice], t: Words) -> Choice | None:
         count = st.session_state.setdefault("case_uploads", 0)
         with st.popover(t("running.own"), icon=":material/upload:", key=f"own-case-{count}"):
             file = st.file_uploader(t("running.own.words"), type=["json"], key=f"case-file-{count}")
+    looking.note("case", key, found[0].key if found else None)
     if file is not None:
         st.session_state.case_uploads = count + 1
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from planner.dashboard import one_site
+from planner.dashboard.views import looking
 from planner.plan import Plan
 from planner.report.locale import Words
 
@@ -13,8 +14,13 @@ SITE, DRAWN = "site", "site_drawn"
 
 def chosen(plan: Plan) -> str | None:
     """Return the site that was chosen, if the plan uses it."""
-    site = st.session_state.get(SITE)
-    return site if site in one_site.sites_of(plan) else None
+    sites = one_site.sites_of(plan)
+    if SITE not in st.session_state:
+        st.session_state[SITE] = looking.first("site", list(sites), None)
+    site = st.session_state[SITE]
+    found: str | None = site if site in sites else None
+    looking.note("site", found, None)
+    return found
 
 
 def choose(site: str | None) -> None:
