@@ -1,4 +1,4 @@
-"""Keep what a visitor looks at on a page, such as a study, an hour or a site, in the address, so that a copied one opens the same view.
+"""Keep the view of a visitor on a page, such as a study, an hour or a site, in the address, so that a copied one opens the same view.
 
 Streamlit binds a widget to a parameter by itself, but then refuses every other change of the address together with it (`from_dict` of
 `st.query_params`), which the scenario needs: base and edits must change in one step of the history.
@@ -38,7 +38,7 @@ def words(name: str) -> str:
 
 
 def note(name: str, value: object, usual: object) -> None:
-    """Note what is looked at, unless it is what a page shows without being asked."""
+    """Note a choice of the visitor, unless a page shows that without being asked."""
     looks: dict[str, str] = st.session_state.setdefault("looks", {})
     looks.pop(name, None)
     if value != usual and value not in (None, ""):
@@ -58,5 +58,5 @@ def write(name: str) -> None:
 
 
 def address() -> dict[str, list[str]]:
-    """Return what is looked at as parameters of the address."""
+    """Return the choices noted as parameters of the address."""
     return {name: [value] for name, value in sorted(st.session_state.get("looks", {}).items())}

@@ -15,6 +15,8 @@ from planner.report.locale import Words
 def draw(work: Work, t: Words) -> None:
     """Draw the name, and the address once there is something to come back to."""
     st.caption(t("workspace.words"))
+    if work.scenario.problems:  # an address that leads to nothing begins none
+        return
     space = work.workspace
     name = st.text_input(t("workspace.name"), space.name, max_chars=MOST_LETTERS, key=f"workspace-name-{space.name}")
     if name.strip() != space.name:
