@@ -99,7 +99,7 @@ def opening(plan: Plan, language: str = DEFAULT) -> Opening:
         headline(plan),
         totals_line(plan),
         robust.sure_words(plan),
-        robust.words(plan) or stopped(listed(adapt.clauses(plan))),
+        robust.words(plan) or (stopped(listed(now)) if (now := adapt.clauses(plan)) else ""),
         coverage.words(plan),
     )
     return Opening(*(translated(text, language) for text in texts))

@@ -6,8 +6,10 @@ import copy
 
 import pytest
 
+from planner.messages import languages
 from planner.plan import Plan
 from planner.report.page import one_page
+from planner.report.report import opening
 from planner.report.why.verdict import opening_sentences
 
 FEWER = {
@@ -85,3 +87,11 @@ def test_a_step_that_costs_several_times_the_best_plan_is_stated_by_the_factor(c
     assert opening_sentences(plan, "zh")[1].endswith("6 个花费约达 9.78 倍")
     near = changed(simplicity={**FEWER, "ladder": [{**rung, "above": 1.9}]})
     assert opening_sentences(near)[1].endswith("; 6 for about 190% more")
+
+
+@pytest.mark.parametrize("language", languages())
+def test_a_plan_that_promises_nothing_has_no_sentence_of_it(changed, language):
+    """A full stop alone stood there."""
+    plan = changed()
+    assert "adaptation" not in plan.document and "robust" not in plan.document["spec"]
+    assert opening(plan, language).promise == ""
