@@ -81,7 +81,7 @@ MUTATIONS = (
     Mutation(f"{MODEL}/routing.py", "np.concatenate([np.ones(len(arc)), -data.point_capacity[point]])", "np.concatenate([np.ones(len(arc)), -0.5 * data.point_capacity[point]])"),
     Mutation(f"{MODEL}/routing.py", "np.concatenate([np.ones(len(arc)), -together[lead, slot]])", "np.concatenate([np.ones(len(arc)), -0.5 * together[lead, slot]])"),
     Mutation(f"{MODEL}/fleet.py", "np.concatenate([systems[use], -np.ones(len(pair))])", "np.concatenate([systems[use], -2.0 * np.ones(len(pair))])"),
-    Mutation(f"{MODEL}/fleet.py", "data.point_power_w[point], -limit", "0.0 * data.point_power_w[point], -limit"),
+    Mutation(f"{MODEL}/fleet.py", "power_w[part], -limit", "0.0 * power_w[part], -limit"),
     Mutation(f"{MODEL}/electricity.py", "-step * eta, step / eta", "-step / eta, step * eta"),
     Mutation(f"{MODEL}/electricity.py", '("discharge", meters.battery_meter, -1.0)', '("discharge", meters.battery_meter, 1.0)'),
     Mutation(f"{MODEL}/facility.py", "data.holding_racks[holding],\n", "np.ceil(data.holding_racks[holding]),\n"),

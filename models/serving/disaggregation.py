@@ -86,6 +86,7 @@ class TransferLink:
 
     bytes_per_s: ArrayLike  # per chip and direction [byte/s]
     start_s: ArrayLike = 0.0  # start of a transfer [s]
+    line_bytes_per_s: ArrayLike = np.inf  # at which one cache travels beside others on a line between sites [byte/s]
 
 
 @np.errstate(invalid="ignore")  # infinity less infinity, where there is no network to cross
@@ -248,8 +249,10 @@ def _moving_s(
     """Predict (the transfer of a prompt's KV cache from a prefill to a decode worker alone, the time that it takes of all links of a side) [s]."""
     links = np.minimum(prefill.layouts.tp * prefill.layouts.pp, decode.layouts.tp * decode.layouts.pp)
     every = np.minimum(prefill.count * prefill.layouts.chips, decode.count * decode.layouts.chips)
-    moved = arch, lengths.prompt, precisions.kv_cache, link.bytes_per_s
-    return transfer_s(*moved, links, link.start_s), transfer_s(*moved, every, 0.0)
+    moved = arch, lengths.prompt, precisions.kv_cache
+    alone = transfer_s(*moved, link.bytes_per_s, links, link.start_s)
+    over_line = transfer_s(*moved, link.line_bytes_per_s, 1.0, link.start_s)
+    return np.maximum(alone, over_line), transfer_s(*moved, link.bytes_per_s, every, 0.0)
 
 
 @dataclass(frozen=True)

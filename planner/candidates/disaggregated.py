@@ -22,11 +22,12 @@ from models.serving.percentiles import SloScreen
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.group_selection import LOADS, THROUGHPUT_TIE_TOL, fewest_systems, open_between
 from planner.candidates.load_steps import at_ends, find_steps
-from planner.candidates.points import OperatingPoint, Use
+from planner.candidates.pairs import Joined
+from planner.candidates.points import Exchange, OperatingPoint, Use
 from planner.candidates.serving import Grid
 from planner.candidates.worker_numbers import MOST_WORKERS, Found, NumbersSearch, Question, Sides
 from planner.evaluate.classes import class_rows, meets_classes
-from planner.evaluate.disaggregated import correction_of, evaluate, pool_power_w
+from planner.evaluate.disaggregated import CacheLine, correction_of, evaluate, pool_power_w
 from planner.evaluate.serving import (
     APART,
     call_s,
@@ -66,16 +67,19 @@ class WorkerGroup:
     choice: GroupChoice
     capacity: float  # requests per second of the group
     systems: tuple[float, float]  # that its prefill and its decode workers occupy
+    exchange: Exchange | None = None
 
     @classmethod
-    def of(cls, first: FleetOption, second: FleetOption, choice: GroupChoice) -> WorkerGroup:
+    def of(
+        cls, first: FleetOption, second: FleetOption, choice: GroupChoice, exchange: Exchange | None = None
+    ) -> WorkerGroup:
         """Put the prefill workers of a choice on the first fleet option, and the decode workers on the second."""
         prefill, decode = choice.workers
         systems = (
             float(choice.prefill.systems[choice.prefill_layout]) * prefill,
             float(choice.decode.systems[choice.decode_layout]) * decode,
         )
-        return cls((first, second), choice, float(choice.found.point.requests_per_s), systems)
+        return cls((first, second), choice, float(choice.found.point.requests_per_s), systems, exchange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +105,9 @@ class GroupSearch:
         decode: Grid,
         scaleouts: tuple[ScaleOut, ScaleOut],
         problem: ResolvedSpec,
+        line: CacheLine | None = None,
     ):
-        self.workload, self.problem = workload, problem
+        self.workload, self.problem, self.line = workload, problem, line
         self.prefill, self.decode, self.scaleouts = prefill, decode, scaleouts
         self.evaluated = 0
         self._choices: dict[tuple[int, ...], GroupChoice] = {}  # one object per group, whatever origins it serves
@@ -273,6 +278,7 @@ class GroupSearch:
             workers,
             self.prefill.choice,
             self.problem.constants.serving,
+            self.line,
         )
         self.evaluated += np.size(found.point.requests_per_s)
         return found
@@ -324,11 +330,12 @@ def group_searches(
     first: FleetOption,
     second: FleetOption,
     problem: ResolvedSpec,
+    exchange: Exchange | None = None,
 ) -> list[GroupSearch]:
     """Create one search for each way to run that both systems support."""
-    scaleouts = first.scaleout, second.scaleout
+    scaleouts, line = (first.scaleout, second.scaleout), None if exchange is None else exchange.line
     return [
-        GroupSearch(workload, one, other, scaleouts, problem)
+        GroupSearch(workload, one, other, scaleouts, problem, line)
         for one in prefills
         for other in decodes
         if one.choice == other.choice and one.choice.encoding != APART
@@ -336,7 +343,7 @@ def group_searches(
 
 
 def choose_groups(
-    searches: Sequence[GroupSearch], asked: Mapping[float, tuple[FleetOption, FleetOption]]
+    searches: Sequence[GroupSearch], asked: Mapping[float, Joined]
 ) -> tuple[dict[float, list[GroupChoice]], Counter[str]]:
     """Select at each precision the groups that occupy the fewest systems of either type per request, by round trip; count those left out.
 
@@ -348,7 +355,7 @@ def choose_groups(
         most = search.problem.spec.solver.points_per_system
         wanted = tuple(
             Asked(_relative_prices(first, second), 1 if first is second else most, allowance_s, first is second)
-            for allowance_s, (first, second) in asked.items()
+            for allowance_s, (first, second, _) in asked.items()
         )
         found, counts = search.choose(wanted)
         dropped += counts
@@ -457,7 +464,7 @@ def disaggregated_point(workload: ServingFacts, pair: WorkerGroup, problem: Reso
 def without_replaceable(pairs: Sequence[WorkerGroup], alone: Sequence[OperatingPoint]) -> list[WorkerGroup]:
     """Keep the groups that serve more (by `THROUGHPUT_TIE_TOL`) than the same systems would by themselves; power is not compared.
 
-    By themselves: with one pool for both roles, or, for a group on two types of system, with separate pools on each type.
+    Groups at two sites stay, whose prices differ. By themselves: with one pool for both roles, or, for a group on two types of system, with separate pools on each type.
     """
     best: dict[int, float] = {}
 
@@ -475,7 +482,9 @@ def without_replaceable(pairs: Sequence[WorkerGroup], alone: Sequence[OperatingP
 
     for point in alone:
         learn(point.uses[0].option, point.capacity / sum_of(use.systems for use in point.uses))
+    across = [pair for pair in pairs if pair.exchange is not None]
+    pairs = [pair for pair in pairs if pair.exchange is None]
     one_kind = better(pair for pair in pairs if pair.fleet_options[0] is pair.fleet_options[1])
     for pair in one_kind:
         learn(pair.fleet_options[0], pair.capacity / sum_of(pair.systems))
-    return one_kind + better(pair for pair in pairs if pair.fleet_options[0] is not pair.fleet_options[1])
+    return one_kind + better(pair for pair in pairs if pair.fleet_options[0] is not pair.fleet_options[1]) + across

@@ -10,9 +10,11 @@ from typing import Any
 from models.arrays import sum_of
 from models.serving.continuous_batching import ServingPoint
 from planner.candidates.fleet_options import FleetOption
+from planner.evaluate.disaggregated import CacheLine
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import Interval, Run
+from planner.problem.lines import Carrier
 
 ENCODE = "encode"  # role of a pool of encoders
 
@@ -76,6 +78,16 @@ def use_row(use: Use) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """The way of KV caches from prefill at one site to decode at another, over lines between them."""
+
+    way: Carrier  # in the direction of the caches
+    line: CacheLine
+    cache_bytes: float = 0.0  # for each request
+    prompt_bytes: float = 0.0  # the other way
+
+
+@dataclass(frozen=True, slots=True)
 class OperatingPoint:
     """One way to run one workload at one site."""
 
@@ -98,6 +110,7 @@ class OperatingPoint:
     classes: tuple[Mapping[str, Any], ...] = ()  # rows of the classes of requests, at the site
     links_s: float | None = None  # time of all links between two pools that the KV cache of a request takes
     steady: ServingPoint | None = field(default=None, repr=False, compare=False)  # a replica that serves
+    exchange: Exchange | None = None  # where prefill stands at another site; None: all pools at one
     power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 
     @property
@@ -116,8 +129,13 @@ class OperatingPoint:
 
     @property
     def site(self) -> str:
-        """Return the region of the site."""
-        return self.uses[0].option.site.region
+        """Return the region of the site: of the pool that answers, where prefill stands at another."""
+        return self.uses[-1].option.site.region
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Return the regions of all pools, that of the answers first."""
+        return tuple(dict.fromkeys(use.option.site.region for use in reversed(self.uses)))
 
     @property
     def memory_bytes(self) -> float:
@@ -149,6 +167,7 @@ def deployment_of(point: OperatingPoint) -> tuple[Any, ...]:
             use.encoding,
             *sorted(use.layout.items()),
             use.batch,
+            *((use.option.site.region, point.exchange.way.kind) if point.exchange is not None else ()),
         )
         for use in point.uses
     )

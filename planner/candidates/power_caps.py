@@ -26,9 +26,9 @@ def with_caps(pool: Pool, slo: Sequence[LatencyLimit], derating: Derating | None
 
 
 def capped_points(point: OperatingPoint) -> list[OperatingPoint]:
-    """List the capped forms of a point on owned systems at a site with power caps."""
+    """List the capped forms of a point on owned systems at a site with power caps; none of one that stands at two sites."""
     site = point.uses[0].option.site
-    if site.cap_curve is None or not all(use.option.owned for use in point.uses):
+    if point.exchange is not None or site.cap_curve is None or not all(use.option.owned for use in point.uses):
         return []
     found = (
         (cap, capped_at(cap, site.cap_curve, [(u.option.system, u.systems, u.extra_it_w) for u in point.uses]))

@@ -26,8 +26,8 @@ from planner.candidates.disaggregated import (
 )
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.candidates.one_worker import NeedlessPairs
-from planner.candidates.pairs import exchanging_pairs
-from planner.candidates.points import Candidates, OperatingPoint, Pool
+from planner.candidates.pairs import Joined, carried, joined_pairs
+from planner.candidates.points import Candidates, Exchange, OperatingPoint, Pool
 from planner.candidates.power_caps import capped_points, with_caps
 from planner.candidates.reinforcement import ReinforcementSearch
 from planner.candidates.serving import Grid, GridChoice, GridSelection, make_grid, serving_point
@@ -48,7 +48,6 @@ ROUND_TRIP_TOL = 1e-9  # in steps, before a round trip is rounded up
 
 Route = tuple[str, str]  # origin, and line type, empty where there is no choice of lines
 Choices = list[list[GridChoice]]  # by fleet option
-FleetPair = tuple[FleetOption, FleetOption]  # options of prefill and decode
 PointsByRoundTrip = tuple[
     float, list[Route], list[OperatingPoint]
 ]  # round trip allowed for, routes, and points that keep the limits
@@ -121,10 +120,11 @@ def _open_to(
     return found
 
 
-def _systems_of(pair: FleetPair) -> Key:
-    """Return what groups of workers on two fleet options depend on, beside prices: systems and networks."""
-    first, second = pair
-    return first.system.name, second.system.name, first.scaleout, second.scaleout
+def _systems_of(pair: Joined) -> Key:
+    """Return what groups of workers on two fleet options depend on, beside prices: systems, networks and a line between them."""
+    first, second, exchange = pair
+    line = None if exchange is None else exchange.line
+    return first.system.name, second.system.name, first.scaleout, second.scaleout, line
 
 
 def _runs(point: OperatingPoint) -> Key:
@@ -132,7 +132,7 @@ def _runs(point: OperatingPoint) -> Key:
     uses = (
         (id(use.option), use.role, use.choice, tuple(use.layout.items()), use.batch, use.workers) for use in point.uses
     )
-    return (*uses, point.capacity)
+    return (*uses, None if point.exchange is None else point.exchange.way.kind, point.capacity)
 
 
 def _nested(classes: Sequence[PointsByRoundTrip]) -> Iterable[PointsByRoundTrip]:
@@ -150,6 +150,13 @@ def _nested(classes: Sequence[PointsByRoundTrip]) -> Iterable[PointsByRoundTrip]
             yield allowance_s, routes, kept
 
 
+def _kept_back(problem: ResolvedSpec, workload: ServingFacts) -> tuple[float, float]:
+    """Return the share of systems held beyond those at work, and the share of all that stays free."""
+    redundancy = workload.spec.redundancy
+    spare = 0.0 if redundancy is None or isinstance(redundancy, str) else redundancy
+    return spare, problem.spec.packing.free
+
+
 class _ServingSearch:
     """Search for the operating points of serving workloads, pool by pool."""
 
@@ -160,7 +167,7 @@ class _ServingSearch:
         self._choices_at: dict[Key, Choices] = {}  # by workload, system types and round trip
         self._same_choices: dict[Key, Choices] = {}  # by what was chosen
         self._groups_at: dict[Key, list[GroupChoice]] = {}
-        self._asked: dict[Key, dict[float, FleetPair]] = {}  # by workload, systems and networks; then by round trip
+        self._asked: dict[Key, dict[float, Joined]] = {}  # by workload, systems and networks; then by round trip
 
     def pools(self, workload: ServingFacts, fleet_options: Sequence[FleetOption]) -> Iterable[Pool]:
         """Build the pools of a workload at all sites that it may use."""
@@ -183,24 +190,25 @@ class _ServingSearch:
                     rtt_s = math.ceil(route.rtt_s / ROUND_TRIP_STEP_S - ROUND_TRIP_TOL) * ROUND_TRIP_STEP_S
                     classes[rtt_s].append((origin.region, line_type))
             places.append((site, here, classes))
-            if site.api is None and workload.spec.disaggregation != "never":
-                self._ask(workload, here, classes)
+        options_at = {site.region: here for site, here, _ in places if site.api is None}
+        pairs_at = {
+            site.region: joined_pairs(self.problem, workload, site.region, options_at, dropped) for site, *_ in places
+        }
+        for site, _, classes in places:
+            for pair in pairs_at[site.region]:
+                self._ask(workload, pair, classes)
         for site, here, classes in places:
             if site.api is None:
-                yield from self._pools_at(workload, site.region, here, classes)
+                yield from self._pools_at(workload, site.region, here, classes, pairs_at[site.region])
             else:
                 yield from self._api_pools(workload, here, classes)
 
-    def _ask(self, workload: ServingFacts, fleet_options: Sequence[FleetOption], allowances_s: Iterable[float]) -> None:
-        """Note which round trips are asked of each pair of systems and networks, and by which fleet options first: their prices count."""
-        pairs, barred = exchanging_pairs(workload.spec, fleet_options)
-        if barred:
-            self.cache.dropped[workload.name][Message.of("path.vendors_apart").text()] += barred
-        for pair in pairs:
-            asked = self._asked.setdefault((workload.name, *_systems_of(pair)), {})
-            for allowance_s in sorted(allowances_s):
-                if not self._is_needless(workload, pair, allowance_s):
-                    asked.setdefault(allowance_s, pair)
+    def _ask(self, workload: ServingFacts, pair: Joined, allowances_s: Iterable[float]) -> None:
+        """Note which round trips are asked of a pair of systems and networks, and by which fleet options first: their prices count."""
+        asked = self._asked.setdefault((workload.name, *_systems_of(pair)), {})
+        for allowance_s in sorted(allowances_s):
+            if not self._is_needless(workload, pair, allowance_s):
+                asked.setdefault(allowance_s, pair)
 
     def _pools_at(
         self,
@@ -208,6 +216,7 @@ class _ServingSearch:
         site: str,
         fleet_options: Sequence[FleetOption],
         classes: dict[float, list[Route]],
+        pairs: Sequence[Joined],
     ) -> Iterable[Pool]:
         """Build one pool per class of round trips; classes with the same points share a pool."""
         merged: dict[Key, PointsByRoundTrip] = {}
@@ -217,7 +226,7 @@ class _ServingSearch:
             if id(choices) not in built:
                 built[id(choices)] = self._one_pool_points(workload, fleet_options, choices)
             one_pool = built[id(choices)]
-            two_pools = self._two_pool_points(workload, fleet_options, allowance_s, one_pool)
+            two_pools = self._two_pool_points(workload, pairs, allowance_s, one_pool)
             if not one_pool and not two_pools:
                 if fleet_options:
                     dropped = self.cache.dropped[workload.name]
@@ -317,18 +326,16 @@ class _ServingSearch:
     def _two_pool_points(
         self,
         workload: ServingFacts,
-        fleet_options: Sequence[FleetOption],
+        pairs: Sequence[Joined],
         allowance_s: float,
         one_pool: Sequence[OperatingPoint],
     ) -> list[OperatingPoint]:
-        """Build the points with separate prefill and decode pools that serve more than the same systems with one pool."""
-        if workload.spec.disaggregation == "never":
-            return []
+        """Build the points with separate prefill and decode pools that serve more than the same systems with one pool; at two sites, all of them."""
         found = [
-            WorkerGroup.of(first, second, choice)
-            for first, second in self.cache.in_time(exchanging_pairs(workload.spec, fleet_options)[0])
-            if not self._is_needless(workload, (first, second), allowance_s)
-            for choice in self._groups(workload, first, second, allowance_s)
+            WorkerGroup.of(pair[0], pair[1], choice, pair[2])
+            for pair in self.cache.in_time(pairs)
+            if not self._is_needless(workload, pair, allowance_s)
+            for choice in self._groups(workload, pair, allowance_s)
         ]
         kept = without_replaceable(found, one_pool)
         dropped = self.cache.dropped[workload.name]
@@ -336,28 +343,27 @@ class _ServingSearch:
 
         def point(group: WorkerGroup) -> OperatingPoint:
             build = lambda: disaggregated_point(workload, group, self.problem)
-            return self._place(workload, group.choice, group.fleet_options, build)
+            return self._place(workload, group.choice, group.fleet_options, build, group.exchange)
 
         return [point(group) for group in self.cache.in_time(kept)]
 
-    def _is_needless(self, workload: ServingFacts, pair: FleetPair, allowance_s: float) -> bool:
-        """Tell whether one worker does what two pools on a pair of systems could do."""
+    def _is_needless(self, workload: ServingFacts, pair: Joined, allowance_s: float) -> bool:
+        """Tell whether one worker does what two pools on a pair of systems could do; at two sites, prices may differ."""
         sides = lambda: [
-            (self._grids(workload, option), self._choices_on(workload, option, allowance_s)) for option in pair
+            (self._grids(workload, option), self._choices_on(workload, option, allowance_s)) for option in pair[:2]
         ]
-        return self._needless.of(workload, (*_systems_of(pair), allowance_s), pair[0] is pair[1], sides)
+        key = (*_systems_of(pair), allowance_s)
+        return pair[2] is None and self._needless.of(workload, key, pair[0] is pair[1], sides)
 
-    def _groups(
-        self, workload: ServingFacts, first: FleetOption, second: FleetOption, allowance_s: float
-    ) -> list[GroupChoice]:
+    def _groups(self, workload: ServingFacts, pair: Joined, allowance_s: float) -> list[GroupChoice]:
         """Select the groups of workers on a pair of systems, for all round trips at once."""
-        systems = _systems_of((first, second))
+        (first, second, exchange), systems = pair, _systems_of(pair)
         grids = self._grids(workload, first), self._grids(workload, second)
         searches = self.cache.once(
             "groups",
             workload,
             systems,
-            lambda _: group_searches(workload, *grids, first, second, self.problem),
+            lambda _: group_searches(workload, *grids, first, second, self.problem, exchange),
         )
         key = (workload.name, *systems)
         if (*key, allowance_s) not in self._groups_at:
@@ -375,10 +381,11 @@ class _ServingSearch:
         choice: GridChoice | GroupChoice,
         fleet_options: tuple[FleetOption, ...],
         build: Callable[[], OperatingPoint],
+        exchange: Exchange | None = None,
     ) -> OperatingPoint:
         """Place a choice on fleet options of its systems; its point is built once, since only the fleet options differ."""
         # choices, which equal workloads share, and fleet options live as long as this object
-        key = (workload.name, id(choice), *map(id, fleet_options))
+        key = (workload.name, id(choice), *map(id, fleet_options), exchange)
         if key not in self._points:
             if (
                 "point",
@@ -386,9 +393,7 @@ class _ServingSearch:
             ) not in self.cache.kept:  # kept with the choice, so that no other object takes its id
                 self.cache.kept["point", id(choice)] = choice, build()
             built: OperatingPoint = self.cache.kept["point", id(choice)][1]
-            redundancy = workload.spec.redundancy
-            spare = 0.0 if redundancy is None or isinstance(redundancy, str) else redundancy
-            free = self.problem.spec.packing.free
+            spare, free = _kept_back(self.problem, workload)
             at = (
                 fleet_options if len(fleet_options) == len(built.uses) else fleet_options * len(built.uses)
             )  # encoders stand beside their pool
@@ -398,7 +403,9 @@ class _ServingSearch:
                 )
                 for use, option in zip(built.uses, at, strict=True)
             )
-            self._points[key] = derated(replace(built, workload=workload, uses=uses), self.problem.derating)
+            way = exchange and carried(exchange, workload, uses[0], self.problem)
+            placed = replace(built, workload=workload, uses=uses, exchange=way)
+            self._points[key] = derated(placed, self.problem.derating)
         return self._points[key]
 
 

@@ -26,6 +26,7 @@ from planner.formulate.costs import (
     slot_rates,
 )
 from planner.formulate.electricity import meter_arrays, meter_terms
+from planner.formulate.exchange import drawn_w, exchange_data, exchange_terms
 from planner.formulate.facility import facility_arrays
 from planner.formulate.functionals import Functionals, functionals_of
 from planner.formulate.hourly import hourly_arrays, least_costs
@@ -84,6 +85,7 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
     terms: tuple[AnyTerms, ...] = (
         *holding_terms(problem, fleet_options, holdings, site_of, rates),
         *point_terms(problem, points, site_of, rates),
+        *exchange_terms(points, rates),
         *relay_terms(problem, points, rates),
         *arc_terms(problem, candidates, arcs, origins, arc_kinds, rates),
         *site_terms(problem, rates),
@@ -108,6 +110,7 @@ def formulate(problem: ResolvedSpec, candidates: Candidates, by_need: bool = Fal
         objective=_objective(problem),
         lines=line_data(problem, arcs, arc_kinds, origins, costs),
         spread=spread_data(problem, demand, choice),
+        exchange=exchange_data(points, site_of),
         joint=joint_networks(fleet_options, holdings, points),
         ports=port_data(problem, points, costs),
         choice=choice,
@@ -203,7 +206,12 @@ def _point_fields(
         "point_uses_systems": np.array([systems for _, _, systems in uses]),
         "point_capacity": np.array([point.capacity for point in points]),
         "point_power_w": np.array(
-            [sum_of(use.extra_it_w * use.option.pue for use in point.uses if use.option.owned) for point in points]
+            [
+                drawn_w(point, point.site)
+                if point.exchange is not None
+                else sum_of(use.extra_it_w * use.option.pue for use in point.uses if use.option.owned)
+                for point in points
+            ]
         ),
         "point_cost": costs.of(REPLICA, len(points), slots),
     }

@@ -71,8 +71,8 @@ def network_of(option: FleetOption) -> Network:
 
 
 def _uses(points: Sequence[OperatingPoint]) -> Iterator[tuple[FleetOption, bool]]:
-    """Yield (fleet option, whether the pools of its point stand on two kinds) of every use of every point, in order."""
+    """Yield (fleet option, whether the pools of its point stand on two kinds at one site) of every use of every point, in order."""
     for point in points:
-        crosses = len({use.option.system.name for use in point.uses}) > 1
+        crosses = point.exchange is None and len({use.option.system.name for use in point.uses}) > 1
         for use in point.uses:
             yield use.option, crosses

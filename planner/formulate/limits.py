@@ -20,7 +20,8 @@ from planner.money.terms import CAPITAL, CARBON, COST
 from planner.problem import limit_labels
 from planner.problem.facts import ResolvedSpec, TrainingFacts
 from planner.problem.phases import power_limits, supplies
-from solvers.model.data import Limit, PowerStages
+from solvers.model.block_data.power_stages import PowerStages
+from solvers.model.data import Limit
 
 UNBOUNDED = Message.of("solving.unbounded").text()
 

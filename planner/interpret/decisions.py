@@ -121,7 +121,7 @@ class Decisions:
         marks: list[float] = []
         for workload in self.problem.serving:
             tree = self.problem.trees.get(workload.name, NO_TREE)
-            hosts = {self.form.points[p].site for p in self.used_by(workload)}
+            hosts = {site for p in self.used_by(workload) for site in self.form.points[p].sites}
             above = {edge for site in hosts for edge in tree.edges_above.get(site, ())}
             marks += [float(edge in above) for edge in range(len(tree.edges))]
         return np.array(marks, dtype=float)

@@ -15,6 +15,7 @@ import numpy as np
 
 from catalog.units import YEAR_S
 from models.arrays import Floats, sum_of
+from planner.candidates.points import Exchange
 from planner.formulate.formulation import Formulation
 from planner.formulate.lines import (
     Stages,
@@ -26,11 +27,11 @@ from planner.formulate.lines import (
     stages,
     stream_side,
 )
-from planner.money.components import LINE, REQUEST, SEND, STREAM
+from planner.money.components import LINE, REPLICA, REQUEST, SEND, STREAM
 from planner.money.terms import COST, by_position
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.limit_labels import LimitLabel, line_units
-from planner.problem.lines import WEIGHTS, Carrier
+from planner.problem.lines import CACHE_LOAD, CACHES, WEIGHTS, Carrier
 
 REQUESTS = "requests"
 Amounts = Callable[[str, str], Floats]  # functional, decision -> amount by position
@@ -65,8 +66,9 @@ class LineDecisions:
         values: Mapping[str, Floats],
         flow: Floats,
         used_sites: Mapping[str, set[str]],
+        active: Floats,
     ):
-        self.problem, self.form, self.flow = problem, form, flow
+        self.problem, self.form, self.flow, self.active = problem, form, flow, active
         self.network, self.when = network_of(problem), stages(problem)
         seconds = problem.calendar.seconds
         self.stage_of_slot = self.when.of_window[problem.calendar.window]
@@ -88,7 +90,8 @@ class LineDecisions:
         self.load = np.zeros((len(self.network.lines), 2, problem.calendar.slots))
         self._requests()
         self._others()
-        peak = self.load.max(axis=(1, 2), initial=0.0)
+        self.caches = self._exchanged()
+        peak = (self.load + self.caches * (1.0 / CACHE_LOAD - 1.0)).max(axis=(1, 2), initial=0.0)
         capacity = np.array([line.unit_bytes_per_s for line in self.network.lines])
         needed = np.where(np.isfinite(capacity), np.ceil(peak / capacity - 1e-7), 0)
         self.outlasting = [w.name for w in problem.serving if w.spec.spread is not None and w.spec.spread.survive]
@@ -123,6 +126,25 @@ class LineDecisions:
                 self.load[line, side] += sent.rate * (self.stage_of_slot == sent.stage)
                 self.carried[line, self.problem.serving[sent.workload].name, sent.traffic] += sent.bytes
 
+    def _exchanged(self) -> Floats:
+        """Add KV caches, and the prompts that they answer, to loads and bytes; return the rate of the caches [line, side, slot]."""
+        caches = np.zeros_like(self.load)
+        for p, exchange in self._exchanges():
+            rate, name = self.form.points[p].capacity * self.active[p], self.form.points[p].workload.name
+            seconds = float(rate @ self.problem.calendar.seconds)
+            for line, side in exchange.way.uses:
+                caches[line, side] += exchange.cache_bytes * rate
+                self.load[line, 1 - side] += exchange.prompt_bytes * rate
+                self.carried[line, name, CACHES] += (exchange.cache_bytes + exchange.prompt_bytes) * seconds
+        self.load += caches
+        return caches
+
+    def _exchanges(self) -> Iterator[tuple[int, Exchange]]:
+        """Yield the points at work with pools at two sites."""
+        for p, point in enumerate(self.form.points):
+            if point.exchange is not None and self.active[p].any():
+                yield p, point.exchange
+
     # -- amounts ---------------------------------------------------------------------------------------------------
 
     def taken(self) -> dict[str, Floats]:
@@ -151,6 +173,11 @@ class LineDecisions:
             share = shares_of_price(self.network, way.uses)
             for line, _ in way.uses:
                 paid[line, REQUESTS] += of_arcs[a] * share.get(line, 0.0)
+        of_points = by_position((term for term in self.form.terms if term.for_bytes), REPLICA, {REPLICA: self.active})
+        for p, exchange in self._exchanges():
+            share = shares_of_price(self.network, exchange.way.uses)
+            for line, _ in exchange.way.uses:
+                paid[line, CACHES] += of_points[p] * share.get(line, 0.0)
         for sent in self.sent:
             share = shares_of_price(self.network, sent.uses)
             for line, _ in sent.uses:

@@ -54,8 +54,8 @@ def read_solution(problem: ResolvedSpec, candidates: Candidates, form: Formulati
     )
     if problem.lines is not None:
         own = {site.region for site in problem.sites if site.api is None}  # an API has weights of its own
-        sites = {w.name: {form.points[p].site for p in decided.used_by(w)} & own for w in problem.serving}
-        decided = replace(decided, lines=LineDecisions(problem, form, solution.values, flow, sites))
+        sites = {w.name: {s for p in decided.used_by(w) for s in form.points[p].sites} & own for w in problem.serving}
+        decided = replace(decided, lines=LineDecisions(problem, form, solution.values, flow, sites, active))
     if form.data.meters is not None:
         own_w = decided.site_power_w(owned_only=True)
         electricity = ElectricityDecisions(problem, form.data.meters, solution.values, own_w)

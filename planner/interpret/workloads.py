@@ -20,7 +20,7 @@ from planner.evaluate.reach import THROUGHPUT, outside_of, outside_rows
 from planner.evaluate.serving import first_token
 from planner.interpret.decisions import Decisions
 from planner.interpret.load.classes import classes_of
-from planner.interpret.load.paths import cache_path_rows, path_row
+from planner.interpret.load.paths import cache_path_rows, line_row, path_row
 from planner.interpret.load.prefix_routing import prefix_routing_of
 from planner.interpret.load.sessions import sessions_of
 from planner.interpret.reinforcement import iterations_of
@@ -125,7 +125,10 @@ class WorkloadRows:
             "site": point.site,
             "pool": self.decided.pool_name(q) if serves else None,
             **({} if point.power_cap is None else {"power_cap": point.power_cap}),
-            "pools": [use_row(use) for use in point.uses],
+            "pools": [
+                {**use_row(use), **({} if point.exchange is None else {"site": use.option.site.region})}
+                for use in point.uses
+            ],
             "capacity": point.capacity,
             "capacity_unit": "request/s" if serves else "token/s",
             "latency_s": dict(point.latency),
@@ -141,7 +144,7 @@ class WorkloadRows:
             **({} if serves else {"losses": dict(point.losses), "checkpoints": dict(point.checkpoints)}),
             "memory_bytes": point.memory_bytes,
             **({} if point.iteration is None else {"iteration": dict(point.iteration)}),
-            **({} if (path := path_row(point)) is None else {"path": path}),
+            **({} if (path := line_row(self.decided, p) or path_row(point)) is None else {"path": path}),
             **({"cache_paths": rows} if (rows := cache_path_rows(point)) else {}),
             "placement": self._placement(point),
             "peak_replicas": float(self.decided.active[p].max()),

@@ -55,7 +55,7 @@ class Terms:
 
     `component`: its key, or that of its line of carbon. `functional`: what the amounts add up to. `decision`: of which each unit costs
     something, at the positions `at` [n]. `places` [n] and `workload` [n] label the rows; no workload where `workload` is empty.
-    `for_bytes`: whether the amounts of requests pay for bytes on their routes, which a component may hold beside tokens.
+    `for_bytes`: whether the amounts pay for bytes on the routes of requests, or of KV caches, which a component may hold beside tokens.
     """
 
     component: str

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 CONTROL, TELEMETRY, WEIGHTS = "control", "telemetry", "weights"
 STREAMS = (CONTROL, TELEMETRY)
+CACHES = "caches"  # KV caches from prefill at one site to decode at another
+CACHE_LOAD = 0.7  # most of what other traffic leaves of a line that KV caches take, which go before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,20 @@ class LineNetwork:
     streams: Mapping[tuple[str, str, str], tuple[Carrier, ...]]
     hops: Mapping[str, tuple[WeightHop, ...]]
     rates: Mapping[tuple[str, str], float]
+    exchanges: Mapping[tuple[str, str, str], tuple[Carrier, ...]] = field(default_factory=dict)
+    """By (workload, site of prefill, site of decode), in the direction of the KV caches; only of workloads that may stand at two sites."""
 
     def carrier(self, workload: str, origin: str, site: str, kind: str) -> Carrier | None:
         """Return the route of requests over lines of a type; None where there is none."""
         return next((c for c in self.requests.get((workload, origin, site), ()) if c.kind == kind), None)
+
+    def exchange(self, workload: str, prefill: str, decode: str, kind: str) -> Carrier | None:
+        """Return the route of KV caches over lines of a type; None where there is none."""
+        return next((c for c in self.exchanges.get((workload, prefill, decode), ()) if c.kind == kind), None)
+
+    def cache_rate(self, way: Carrier) -> float:
+        """Compute the least rate at which one cache travels beside others: that of one unit of the narrowest line, by what `CACHE_LOAD` leaves of it [byte/s]."""
+        return (1.0 - CACHE_LOAD) * min(self.lines[line].unit_bytes_per_s for line, _ in way.uses)
 
     def stream(self, workload: str, traffic: str, site: str, kind: str) -> Carrier | None:
         """Return the route of control or telemetry over lines of a type; None where there is none."""

@@ -207,6 +207,8 @@ class Serving(Workload):
     asks for, which is 8 bit of those in NVFP4. What the answers lose by it is not judged."""
     disaggregation: Literal["allowed", "never", "always"] = "allowed"
     """Whether prefill and decode may, must not or must run in separate pools."""
+    across_sites: Switch = False
+    """Whether prefill may run at one site and decode at another, where a line of `lines` with a capacity of its own carries the KV caches."""
     kv_exchange: KvExchange | None = None
     """Exchange of KV caches between prefill and decode on chips of two vendors; not allowed if omitted."""
     engine: Name | None = None

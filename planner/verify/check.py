@@ -28,10 +28,12 @@ from planner.verify.fleet.rented import check_rented
 from planner.verify.jobs import check_jobs
 from planner.verify.limits import check_limits
 from planner.verify.lines import LineCheck
+from planner.verify.load.exchange import exchanged
 from planner.verify.load.kv_tiers import check_kv_tiers
 from planner.verify.load.packing import check_packing
 from planner.verify.phases import PhaseCheck
 from planner.verify.points.check import check_points
+from planner.verify.points.exchange import site_of
 from planner.verify.preemption import InterruptionCheck
 from planner.verify.prices import PriceCheck
 from planner.verify.quality import QualityCheck
@@ -119,9 +121,17 @@ def _check_dispatch(plan: CheckedPlan) -> None:
 
 def _check_lines(plan: CheckedPlan) -> None:
     if plan.problem.lines is not None:
-        hosts = {name: {plan.points[point][0]["site"] for point in plan.points_of(name)} for name in plan.serving}
+        hosts = {
+            name: {
+                site_of(row, pool)
+                for point in plan.points_of(name)
+                for row in (plan.points[point][0],)
+                for pool in row["pools"]
+            }
+            for name in plan.serving
+        }
         plan.lines = LineCheck(plan.problem, plan.problem.lines, plan.document, plan)
-        plan.lines.run(hosts)
+        plan.lines.run(hosts, exchanged(plan))
     elif "lines" in plan.document or "placements" in plan.document:
         plan.say("lines", "verify.no_choice_of_lines")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +17,7 @@ from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.lines import CONTROL, TELEMETRY, WEIGHTS, LineFacts, LineNetwork
 from planner.verify.findings import RELATIVE_TOL, Report
 from planner.verify.max_flow import max_flow
+from planner.verify.points.exchange import MOST_LOAD, CacheFlow
 from planner.verify.timing import TIME_TOL_S
 
 Line = tuple[str, str]
@@ -53,16 +54,21 @@ class LineCheck:
         self.load: dict[tuple[Line, str], list[float]] = defaultdict(
             lambda: [0.0] * self.calendar.slots
         )  # (line, from) -> bytes/s
+        self.reserved: dict[tuple[Line, str], list[float]] = defaultdict(
+            lambda: [0.0] * self.calendar.slots
+        )  # beyond the bytes of caches, so that none waits long
         self.carried: dict[Line, dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
         self.paid: dict[Line, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self.costs: dict[tuple[str, str, str, str], float] = defaultdict(float)
         self.by_workload: dict[str, float] = defaultdict(float)
         self.copies: set[str] = set()  # sites with a copy of some workload
 
-    def run(self, hosts: Mapping[str, set[str]]) -> None:
-        """Check all lines; `hosts`: sites at which each workload has points at work."""
+    def run(self, hosts: Mapping[str, set[str]], flows: Sequence[CacheFlow] = ()) -> None:
+        """Check all lines; `hosts`: sites at which each workload has pools at work; `flows`: KV caches between sites."""
         self.hosts = hosts
         self._add_requests()
+        for flow in flows:
+            self._add_caches(flow)
         self._check_placements()
         self._check_rented()
 
@@ -88,6 +94,18 @@ class LineCheck:
                 self.load[line, end][t] += back
                 self.carried[line][workload.name, "requests"] += (out + back) * seconds
                 self.paid[line]["requests"] += out * seconds * discount * self.lines[line].price_per_byte
+
+    def _add_caches(self, flow: CacheFlow) -> None:
+        """Put the KV caches of a point on the lines between its sites, and its prompts the other way."""
+        for start, end, line in self.hops(tuple(flow.nodes), flow.kind):
+            for t, (cache, prompt) in enumerate(zip(flow.caches, flow.prompts, strict=True)):
+                seconds, discount = float(self.calendar.seconds[t]), float(self.calendar.discount[t])
+                self.load[line, start][t] += cache
+                self.load[line, end][t] += prompt
+                self.reserved[line, start][t] += cache / MOST_LOAD - cache
+                self.carried[line][flow.workload, "caches"] += (cache + prompt) * seconds
+                price = self.lines[line].price_per_byte
+                self.paid[line]["caches"] += (cache + prompt) * seconds * discount * price
 
     def hops(self, nodes: tuple[str, ...], kind: str) -> Iterator[tuple[str, str, Line]]:
         """Yield (from, to, line) of each hop along a path of regions."""
@@ -232,8 +250,13 @@ class LineCheck:
         if abs(at - peak) > RELATIVE_TOL * peak:
             report.say(f"{path}.busiest_slot", "verify.bytes_then", at=f"{at:.9g}", peak=f"{peak:.9g}")
         if capacity is not None:
+            kept = max(
+                load + more
+                for end in facts.ends
+                for load, more in zip(self.load[key, end], self.reserved[key, end], strict=True)
+            )
             report.at_most(
-                path, peak, capacity, Message.of("verify.bytes_on_line", kind=row["kind"], line=row["line"]).text()
+                path, kept, capacity, Message.of("verify.bytes_on_line", kind=row["kind"], line=row["line"]).text()
             )
         return rent
 

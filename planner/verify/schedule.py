@@ -58,9 +58,8 @@ def _hours(plan: CheckedPlan, region: str) -> Iterator[dict[str, Any]]:
         if (option := plan.fleet_options[key]).site.region == region
     ]
     at_work = [
-        (replicas, plan.points[name][1].extra)
+        (replicas, [(option, watts) for option, watts in plan.points[name][1].extra if option.site.region == region])
         for name, replicas in plan.active.items()
-        if plan.points[name][0]["site"] == region
     ]
     for t in range(calendar.slots):
         window, hour = int(calendar.window[t]), int(calendar.hour[t])

@@ -126,7 +126,7 @@ class _Adder:
         for name, replicas in self.plan.active.items():
             row, computed = self.plan.points[name]
             for pool, systems, (option, extra) in zip(row["pools"], computed.systems, computed.extra, strict=True):
-                place = row["site"], pool["system"], pool["how"]
+                place = option.site.region, pool["system"], pool["how"]
                 for slot in self.slots:
                     t, _, _, seconds, _ = slot
                     self._energy(option, place, replicas[t] * extra * option.pue, slot)
@@ -193,7 +193,8 @@ class _Adder:
         """Add the cost of sending the weights to every site that serves a workload."""
         for workload in self.problem.serving:
             tree = self.problem.trees.get(workload.name, NO_TREE)
-            hosts = {self.plan.points[name][0]["site"] for name in self.plan.points_of(workload.name)}
+            rows = [self.plan.points[name][0] for name in self.plan.points_of(workload.name)]
+            hosts = {pool.get("site", row["site"]) for row in rows for pool in row["pools"]}
             for edge in {edge for site in hosts for edge in tree.edges_above.get(site, ())}:
                 self.lines["weights", tree.edges[edge][1], "", ""] += tree.edge_cost[edge]
                 self.by_workload[workload.name] += tree.edge_cost[edge]

@@ -10,12 +10,14 @@ import numpy as np
 from solvers.arrays import Bools, Floats, Functionals, Ints, no_bools, no_floats, no_ints
 from solvers.model.block_data.choice import ChoiceData
 from solvers.model.block_data.electricity import Chronology, MeterData
+from solvers.model.block_data.exchange import ExchangeData
 from solvers.model.block_data.hourly import HourlyData
 from solvers.model.block_data.joint_network import JointNetworks
 from solvers.model.block_data.least_fleet import LeastFleet
 from solvers.model.block_data.lines import LineData
 from solvers.model.block_data.parts import PartLimits
 from solvers.model.block_data.porting import PortData
+from solvers.model.block_data.power_stages import PowerStages
 from solvers.model.block_data.relays import RelayData
 from solvers.model.block_data.scenarios import ScenarioData
 from solvers.model.block_data.spread import SpreadData
@@ -44,32 +46,6 @@ class Objective:
     def maximises(self) -> bool:
         """Whether throughput is maximised."""
         return self.functional == THROUGHPUT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerStages:
-    """Limits [S] on a site's power in the windows `first` to `last` only; limits of a site share no window."""
-
-    site: Ints
-    first: Ints
-    last: Ints
-    limit_w: Floats
-
-    def problems(self, sites: int, windows: int, steady: Floats) -> Iterator[str]:
-        """Describe wrong shapes, indices and values; `steady` [R]: limits that apply throughout."""
-        if not len(self.site) == len(self.first) == len(self.last) == len(self.limit_w):
-            yield "power_stages: fields of different lengths"
-            return
-        if self.site.size and (self.site.min() < 0 or self.site.max() >= sites):
-            yield f"power_stages.site: index outside [0, {sites})"
-            return
-        if (self.first < 0).any() or (self.last < self.first).any() or np.isnan(self.limit_w).any():
-            yield "power_stages: windows that end before they begin, or a limit that is not a number"
-        there = np.zeros((sites, max(windows, int(self.last.max(initial=-1)) + 1)), dtype=int)
-        for r, first, last in zip(self.site, self.first, self.last):
-            there[r, first : last + 1] += 1
-        if (there > 1).any() or np.isfinite(steady[self.site]).any():
-            yield "power_stages: a site has one limit at a time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +142,7 @@ class PlanData:
     # rented lines between places, and how serving is spread over zones; None: not considered
     lines: LineData | None = None
     spread: SpreadData | None = None
+    exchange: ExchangeData | None = None  # points with pools at two sites; None: each stands at one
 
     # electricity that is bought, contracted and stored, and slots that requests may wait; both need the order of slots
     meters: MeterData | None = None
@@ -176,7 +153,6 @@ class PlanData:
     scenarios: ScenarioData | None = None
 
     joint: JointNetworks | None = None  # networks that kinds of systems share; None: points use one kind each
-
     # limits on sites, kinds of systems at a site and systems of a kind
     parts: PartLimits | None = None
 
@@ -275,7 +251,7 @@ class PlanData:
         return limit, number
 
     def point_site(self) -> Ints:
-        """[P]: site of the fleet options that a point uses."""
+        """[P]: site of the fleet options that a point uses; of the last of them, to which requests come, where pools stand at two."""
         site = np.full(len(self.point_pool), -1)
         site[self.point_uses[:, 0]] = self.option_site[self.point_uses[:, 1]]
         return site
@@ -449,7 +425,7 @@ def _point_problems(data: PlanData) -> Iterator[str]:
         yield "point_pool, point_job: a point has either a pool or a job"
     if (np.bincount(data.point_uses[:, 0], minlength=len(data.point_pool)) == 0).any():
         yield "point_uses: a point that uses no fleet option"
-    elif (data.point_site()[data.point_uses[:, 0]] != data.option_site[data.point_uses[:, 1]]).any():
+    elif (_elsewhere(data) & ~_may_stand_apart(data)[data.point_uses[:, 0]]).any():
         yield "point_uses: a point that uses fleet options of two sites"
     if (data.site_racks is None) != (data.holding_racks is None):
         yield "site_racks, holding_racks: one without the other"
@@ -459,6 +435,27 @@ def _point_problems(data: PlanData) -> Iterator[str]:
         yield "point_storage: more than 0 for a serving point"
 
 
+def draws(data: PlanData) -> tuple[Ints, Ints, Floats]:
+    """(point, site, W of a replica or a job at full width) of all that points draw above idle."""
+    point, site, power_w = np.arange(len(data.point_pool)), data.point_site(), data.point_power_w
+    if (other := data.exchange) is None:
+        return point, site, power_w
+    parts = (point, other.point), (site, other.site), (power_w, other.power_w)
+    return np.concatenate(parts[0]), np.concatenate(parts[1]), np.concatenate(parts[2])
+
+
+def _elsewhere(data: PlanData) -> Bools:
+    """[rows of `point_uses`]: the fleet option is at another site than the point."""
+    found: Bools = data.point_site()[data.point_uses[:, 0]] != data.option_site[data.point_uses[:, 1]]
+    return found
+
+
+def _may_stand_apart(data: PlanData) -> Bools:
+    """[P]: the point may have pools at two sites."""
+    points = len(data.point_pool)
+    return np.zeros(points, dtype=bool) if data.exchange is None else data.exchange.of(points)
+
+
 def _block_problems(data: PlanData) -> Iterator[str]:
     """Describe the faults of the input of optional blocks."""
     R, A, T, V, W = data.sites, len(data.arc_workload), data.slots, data.windows, data.demand.shape[0]
@@ -466,6 +463,8 @@ def _block_problems(data: PlanData) -> Iterator[str]:
         yield from data.power_stages.problems(R, V, data.site_power_limit_w)
     if data.lines is not None:
         yield from data.lines.problems(W, R, A, V)
+    if data.exchange is not None:
+        yield from data.exchange.problems(len(data.point_pool), R, data.lines)
     if data.spread is not None:
         yield from data.spread.problems(W, R, T)
     if data.parts is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.model.data import PlanData
+from solvers.model.data import PlanData, draws
 from solvers.model.electricity import power_may_earn
 
 PROPORTIONALITY_TOL = 1e-9  # relative difference below which two quantities are proportional
@@ -25,19 +25,23 @@ def undominated(data: PlanData) -> Bools:
         return keep
     uses = _systems_by_option(data)
     limited = (np.isfinite(data.power_limit()[0]).any(axis=1) | data.metered())[data.point_site()]
-    wanted = power_may_earn(data)[data.point_site()]  # [P, T]: more power may reduce the objective
+    wanted = np.zeros_like(keep)  # more power may reduce the objective
+    drawing, at_site, _ = draws(data)
+    np.logical_or.at(wanted, drawing, power_may_earn(data)[at_site])
     roles_of = _roles(data)
     paid = _paid_groups(data)
-    groups: dict[tuple[int, bool, tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    sent = {} if data.exchange is None else data.exchange.taken()
+    groups: dict[tuple[int, bool, tuple[int, ...], tuple[int, ...], tuple[int, ...]], list[int]] = {}
     for point in np.flatnonzero((data.point_pool >= 0) & (data.point_capacity > 0)).tolist():
         whole = data.point_whole is not None and data.point_whole[point]
         options = (
             roles_of[point] if whole else tuple(uses.indices[uses.indptr[point] : uses.indptr[point + 1]].tolist())
         )
-        key = (int(data.point_pool[point]), whole, options, paid.get(point, ()))
+        channels = sent[point][0] if point in sent else ()
+        key = (int(data.point_pool[point]), whole, options, paid.get(point, ()), channels)
         groups.setdefault(key, []).append(point)
     names = sorted(data.counted() & set(data.point_cost))
-    for (_, whole, fleet_options, _), members in groups.items():
+    for (_, whole, fleet_options, _, _), members in groups.items():
         if len(members) < 2:
             continue
         points = np.array(members)
@@ -47,6 +51,7 @@ def undominated(data: PlanData) -> Bools:
                 [uses.data[uses.indptr[point] : uses.indptr[point + 1]] for point in members]
             ),  # on the same options
             (data.point_power_w[points] * limited[points])[:, None],
+            *([np.array([sent[point][1] for point in members])] if members[0] in sent else ()),
         ]
         steady = np.hstack(takes) / rate  # [points, M]
         varying = (

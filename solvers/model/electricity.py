@@ -48,7 +48,7 @@ import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
 from solvers.model.block_data.electricity import MeterData
-from solvers.model.data import PlanData
+from solvers.model.data import PlanData, draws
 from solvers.model.fleet import holding_upper
 from solvers.program import Program
 
@@ -144,14 +144,15 @@ def _add_balance(program: Program, data: PlanData, meters: MeterData) -> None:
     running, held = np.maximum(program.columns["x"], program.columns["v"]), program.columns["n"]
     meter_of = np.full(data.sites, -1)
     meter_of[meters.meter_site] = np.arange(len(meters.meter_site))
-    of_holding, of_point = meter_of[data.option_site[data.holding_option]], meter_of[data.point_site()]
+    drawing, at_site, power_w = draws(data)
+    of_holding, of_point = meter_of[data.option_site[data.holding_option]], meter_of[at_site]
     covers = data.covers()[:, data.slot_window]
     holding, at = np.nonzero(covers & ((of_holding >= 0) & (data.holding_power_w > 0))[:, None])
-    point, when = np.nonzero((running >= 0) & ((of_point >= 0) & (data.point_power_w > 0))[:, None])
+    part, when = np.nonzero((running[drawing] >= 0) & ((of_point >= 0) & (power_w > 0))[:, None])
     every = np.arange(slots)
     parts = [
         (of_holding[holding], at, held[holding], data.holding_power_w[holding]),
-        (of_point[point], when, running[point, when], data.point_power_w[point]),
+        (of_point[part], when, running[drawing[part], when], power_w[part]),
     ]
     for block, of, sign in (
         ("grid", np.arange(len(meters.meter_site)), -1.0), ("taken", meters.contract_meter, -1.0),

@@ -14,7 +14,7 @@ Data
     lower_u      least systems of a holding, 0 if not given
     cost_u       cost of a system of a holding, for each functional
     power_u      power of an idle system [W]
-    power_p      power of a replica, or of a job at full width, above idle [W]
+    power_p      power of a replica, or of a job at full width, above idle [W]; of pools at two sites, of each at its own
     uses_{p,k}   systems of fleet option k per replica, or at full width
     limit_s      most systems of a supply at a time
     limit_{r,w}  power limit of a site in a window [W]
@@ -40,7 +40,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.model.data import COST, PlanData
+from solvers.model.data import COST, PlanData, draws
 from solvers.model.facility import rack_room
 from solvers.program import Program
 
@@ -186,22 +186,23 @@ def add_power(program: Program, data: PlanData) -> None:
     """Add the rows `power`, after the blocks that run."""
     running, held, opened = _running(program), program.columns["n"], program.columns["open"]
     covers = data.covers()[:, data.slot_window]  # [U, T]
-    holding_site, point_site = data.option_site[data.holding_option], data.point_site()
+    holding_site = data.option_site[data.holding_option]
+    drawing, point_site, power_w = draws(data)
     most, number = (by_window[:, data.slot_window] for by_window in data.power_limit())  # [R, T]
     site, slot = np.nonzero(np.isfinite(most))
     row = np.full(most.shape, -1)
     row[site, slot] = np.arange(len(site))
     holding, at = np.nonzero(covers & (data.holding_power_w > 0)[:, None] & (row[holding_site] >= 0))
-    point, when = np.nonzero((running >= 0) & (data.point_power_w > 0)[:, None] & (row[point_site] >= 0))
+    part, when = np.nonzero((running[drawing] >= 0) & (power_w > 0)[:, None] & (row[point_site] >= 0))
     limit, binary = most[site, slot], opened[site]
-    rows = np.concatenate([row[holding_site[holding], at], row[point_site[point], when], np.arange(len(binary))])
+    rows = np.concatenate([row[holding_site[holding], at], row[point_site[part], when], np.arange(len(binary))])
     program.add_rows(
         "power",
         -np.inf,
         np.where(binary >= 0, 0.0, limit),
         rows,
-        np.concatenate([held[holding], running[point, when], binary]),
-        np.concatenate([data.holding_power_w[holding], data.point_power_w[point], -limit]),
+        np.concatenate([held[holding], running[drawing[part], when], binary]),
+        np.concatenate([data.holding_power_w[holding], power_w[part], -limit]),
         index=np.column_stack([site, slot, number[site, slot]]),
     )
 

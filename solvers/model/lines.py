@@ -19,6 +19,7 @@ Data
     cost_l          cost of a unit; cost_x of a route and cost_y of a send likewise, for each functional
     bytes_{a,c}     bytes of a request on a channel
     rate_{x,c}      bytes/s of a stream on a channel
+    rate_{p,c}      bytes/s that a replica with pools at two sites takes of a channel
     rate_y          bytes/s while the weights of an update travel
 Variables
     unit_l          integer in [0, most_l], units rented, from when the line is ready to the end; absent where capacity is not counted
@@ -28,7 +29,7 @@ Variables
 Objective
     sum_l cost_l unit_l + sum_x cost_x way_x + sum_y cost_y send_y, for each functional.
 Constraints
-    line            sum_a bytes_{a,c} f_{a,t} + sum_x rate_{x,c} way_x + sum_y rate_y send_y <= cap_l unit_l
+    line            sum_a bytes_{a,c} f_{a,t} + sum_x rate_{x,c} way_x + sum_y rate_y send_y + sum_p rate_{p,c} x_{p,t} <= cap_l unit_l
                     for each c of l, t; routes and sends of stage g(t)
     streamed        sum_{x of i in g} way_x = host_{w,r}    for each i, g
     arriving        sum_{h into q} pass_{w,r,h,g} - sum_{h from q} pass_{w,r,h,g} = host_{w,r} if q = r, else 0    for each w, r, place q, g
@@ -41,8 +42,10 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Floats, Ints
+from solvers.model.block_data.exchange import ExchangeData
 from solvers.model.block_data.lines import SOURCE, LineData
 from solvers.model.data import PlanData
+from solvers.model.routing import pool_most
 from solvers.program import Program
 
 
@@ -54,11 +57,24 @@ def most_units(data: PlanData, lines: LineData, most: Floats) -> Floats:
     steady = np.zeros((channels, lines.stages))
     np.add.at(steady, (lines.way_uses[:, 1], lines.way_stage[lines.way_uses[:, 0]]), lines.way_uses_rate)
     np.add.at(steady, (lines.send_channel, lines.send_stage), lines.send_rate)
+    if data.exchange is not None:
+        load += _most_exchanged(data, data.exchange, channels, most)
     peak = (load + steady[:, stage]).max(axis=1, initial=0.0)
     needed = np.zeros(len(lines.line_capacity))
     np.maximum.at(needed, lines.channel_line, peak)
     units = np.divide(needed, lines.line_capacity, out=np.zeros_like(needed), where=lines.line_capacity > 0)
     return np.minimum(np.ceil(units * (1 - 1e-12)), np.floor(lines.line_upper))
+
+
+def _most_exchanged(data: PlanData, exchange: ExchangeData, channels: int, most: Floats) -> Floats:
+    """[C, T]: upper bound on what points with pools at two sites take of each channel: of each pool, the point that takes most per request."""
+    point, channel = exchange.uses.T
+    each = np.zeros((data.pools, channels))
+    capacity = data.point_capacity[point]
+    sent = np.divide(exchange.uses_rate, capacity, out=np.zeros(len(point)), where=capacity > 0)
+    np.maximum.at(each, (data.point_pool[point], channel), sent)
+    found: Floats = each.T @ pool_most(data, most)
+    return found
 
 
 def add_lines(program: Program, data: PlanData, most: Floats) -> None:
@@ -178,6 +194,10 @@ def _add_line_rows(program: Program, data: PlanData, lines: LineData) -> None:
     for column, of_channel, of_stage, rate in lines.steady_uses(program.columns["way"], program.columns["send"]):
         there, slot = np.nonzero((of_stage[:, None] == stage[None, :]) & (counted[of_channel] & (rate > 0))[:, None])
         entries.append((of_channel[there], slot, column[there], rate[there]))
+    if (exchange := data.exchange) is not None:
+        active = program.columns["x"][exchange.uses[:, 0]]
+        there, slot = np.nonzero((active >= 0) & counted[exchange.uses[:, 1]][:, None])
+        entries.append((exchange.uses[there, 1], slot, active[there, slot], exchange.uses_rate[there]))
     channel, slot, cols, vals = (np.concatenate(part) for part in zip(*entries, strict=True))
     used = np.zeros((len(lines.channel_line), data.slots), dtype=bool)
     used[channel, slot] = True

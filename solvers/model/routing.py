@@ -29,6 +29,7 @@ Constraints
                  for each q, t; an equation where idle replicas could reduce the objective, and at metered sites
     hosted       sum_a f_{a,t} <= most_{a,t} host_{w,r}
                  for each set of parallel arcs, which share w, o and r, and each t; open_r where host is absent
+    hosted across  cap_p x_{p,t} <= sum_{a into q} most_{a,t} host_{w,r}    for each p of q with a pool at r besides its own site, and each t
     housed       host_{w,r} <= open_r    for each w, r
     tree         host_{w,r} <= edge_e    for each w, r and each e on the way to r
 """
@@ -38,7 +39,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.model.data import PlanData
+from solvers.model.block_data.exchange import ExchangeData
+from solvers.model.data import PlanData, draws
 from solvers.model.deferral import add_waiting, most_served
 from solvers.model.dominance import undominated
 from solvers.model.fleet import option_upper
@@ -105,6 +107,14 @@ def unserved(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
     return [("balance", (int(w), int(o))) for w, o in np.argwhere(missing)]
 
 
+def _joined(data: PlanData) -> Bools:
+    """[P, T]: all lines between the pools of a point are ready."""
+    points = len(data.point_pool)
+    if data.exchange is None:
+        return np.ones((points, data.slots), dtype=bool)
+    return data.exchange.opened(points, data.lines)[:, data.slot_window]
+
+
 def add_routing(program: Program, data: PlanData) -> Floats:
     """Add the block; return the most requests/s that each arc can carry [A, T]."""
     most = arc_most(data)
@@ -124,13 +134,15 @@ def add_routing(program: Program, data: PlanData) -> Floats:
         "x",
         (len(data.point_pool), data.slots),
         cost=data.point_cost,
-        where=serving[:, None] & served[data.point_pool] & undominated(data),
+        where=serving[:, None] & served[data.point_pool] & undominated(data) & _joined(data),
     )
     factor = program.add_columns("lambda", (), where=data.objective.maximises)
     _add_balance(program, data, flow, factor)
     add_waiting(program, data, flow, factor)
     _add_capacity(program, data, flow, active)
     _add_hosting(program, data, flow, most)
+    if data.exchange is not None:
+        _add_hosting_across(program, data, data.exchange, most)
     return most
 
 
@@ -188,7 +200,8 @@ def capacity_is_equality(data: PlanData) -> Bools:
     pays = np.zeros((len(data.point_pool), data.slots), dtype=bool)
     for name in data.counted() & set(data.point_cost):
         pays |= data.point_cost[name] < 0
-    pays |= data.metered()[data.point_site()][:, None]
+    point, site, _ = draws(data)
+    np.logical_or.at(pays, point, data.metered()[site][:, None])
     serving = data.point_pool >= 0
     result = np.zeros((data.pools, data.slots), dtype=bool)
     np.logical_or.at(result, data.point_pool[serving], pays[serving])
@@ -221,6 +234,8 @@ def _add_hosting(program: Program, data: PlanData, flow: Ints, most: Floats) -> 
     reached = np.zeros_like(priced)
     arc, at = np.nonzero(flow >= 0)
     reached[data.arc_workload[arc], data.arc_site[arc]] = True
+    if data.exchange is not None:
+        reached[workload_of_pools(data)[data.point_pool[data.exchange.point]], data.exchange.site] = True
     host = program.add_columns(
         "host", priced.shape, upper=1.0, integer=True, cost=data.host_cost, where=priced & reached
     )
@@ -249,3 +264,29 @@ def _add_hosting(program: Program, data: PlanData, flow: Ints, most: Floats) -> 
     used[edge] = True
     carried = program.add_columns("edge", used.shape, upper=1.0, cost=data.edge_cost, where=used)
     program.add_linking_rows("tree", host[workload, site], carried[edge], 1.0, np.column_stack([workload, site, edge]))
+
+
+def workload_of_pools(data: PlanData) -> Ints:
+    """[Q]: workload of the arcs into a pool; -1 without arcs."""
+    found = np.full(data.pools, -1)
+    found[data.arc_pool] = data.arc_workload
+    return found
+
+
+def pool_most(data: PlanData, most: Floats) -> Floats:
+    """[Q, T]: upper bound on the requests/s of a pool; `most` [A, T] of its arcs."""
+    together = np.zeros((data.pools, data.slots))
+    np.add.at(together, data.arc_pool, most)
+    return together
+
+
+def _add_hosting_across(program: Program, data: PlanData, exchange: ExchangeData, most: Floats) -> None:
+    """Add the rows `hosted across`: a point with pools at two sites needs its weights at both."""
+    active, host = program.columns["x"], program.columns["host"]
+    pool = data.point_pool[exchange.point]
+    binary = host[workload_of_pools(data)[pool], exchange.site]
+    place, slot = np.nonzero((active[exchange.point] >= 0) & (binary >= 0)[:, None])
+    point = exchange.point[place]
+    bound = pool_most(data, most)[pool[place], slot] / data.point_capacity[point]
+    index = np.column_stack([point, slot])
+    program.add_linking_rows("hosted across", active[point, slot], binary[place], bound, index)

@@ -18,9 +18,10 @@ from models.transformer.attention import kv_bytes
 from planner.candidates.points import ENCODE, OperatingPoint, Use
 from planner.evaluate.serving import lengths_of
 from planner.evaluate.serving_state import reuse_of
+from planner.interpret.decisions import Decisions
 from planner.problem.fabrics import exchange_bytes_per_s
 
-NETWORK, SCALE_UP = "network", "scale-up"
+NETWORK, SCALE_UP, LINE = "network", "scale-up", "line"
 HOST = "dram"  # tier in which caches of sessions wait
 SYNCHRONISATION = "synchronisation"  # part of an iteration
 
@@ -46,6 +47,26 @@ def path_row(point: OperatingPoint) -> dict[str, Any] | None:
     seconds = point.iteration["iteration_s"]
     row = _row(use, kind, rate, point.iteration["parts_s"][SYNCHRONISATION] / seconds)
     return row | {"used_bytes_per_s": moved / seconds}
+
+
+def line_row(decided: Decisions, p: int) -> dict[str, Any] | None:
+    """State the line between the sites of a point: the units rented, and what its caches take of them when it is busiest; None for a point of one site."""
+    point = decided.form.points[p]
+    if point.exchange is None or decided.lines is None:
+        return None
+    units, facts = decided.lines.units, decided.lines.network.lines
+    rate = min(float(units[line] * facts[line].unit_bytes_per_s) for line, _ in point.exchange.way.uses)
+    used = float(decided.active[p].max()) * point.capacity * point.exchange.cache_bytes
+    return {
+        "kind": LINE,
+        "design": point.exchange.way.kind,
+        "size": None,
+        "line": " - ".join(point.exchange.way.hops),
+        "latency_s": point.exchange.way.rtt_s,
+        "bytes_per_s": rate,
+        "used_bytes_per_s": used,
+        "share": used / rate,
+    }
 
 
 def cache_path_rows(point: OperatingPoint) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ class Pool(TypedDict):
     """Describe one pool of workers of an operating point: system, layout, batch and formats."""
 
     role: Text
+    site: NotRequired[Text]
     system: Text
     how: Text
     topology: Text
@@ -50,6 +51,8 @@ class Path(TypedDict):
     kind: Text
     design: Text
     size: Whole | None
+    line: NotRequired[Text]
+    latency_s: NotRequired[Number]
     bytes_per_s: Number
     used_bytes_per_s: Number
     share: Number

@@ -63,6 +63,8 @@ def _from_tiers(plan: Plan) -> list[str]:
 
 def _way(path: Path) -> str:
     """Name a path: the scale-up fabric, or one network with the systems that it can join."""
+    if path["kind"] == "line":
+        return Message.of("path.over_line", design=path["design"], line=path["line"]).text()
     if path["kind"] == "scale-up":
         return Message.of("path.scale_up").text()
     if path["design"] == PROVIDER:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from catalog.errors import MissingFigure
 from catalog.figures import Figure
@@ -36,7 +36,7 @@ from planner.spec.workloads import Serving
 Edge = tuple[str, str, float, float]  # regions, round trip [s], price [currency/byte]
 
 HOP_S = 1e4  # more than any round trip
-NEEDS_LINES = ("security", "availability", "traffic")
+NEEDS_LINES = ("security", "availability", "traffic", "across_sites")
 PLAIN_FIGURES = {  # field of the spec -> figure of the catalog
     "capacity": "unit_bytes_per_s", "latency_factor": "rtt_factor", "added_latency": "rtt_added_s",
     "availability": "availability", "setup": "setup_s",
@@ -79,6 +79,7 @@ def offered_lines(context: ResolveContext) -> list[Offered] | None:
     if context.spec.lines is None:
         _check_nothing_needs_lines(context)
         return None
+    _check_across_sites(context)
     found: list[Offered] = []
     for i, line in enumerate(context.spec.lines):
         path = f"lines[{i}]"
@@ -114,6 +115,15 @@ def _check_nothing_needs_lines(context: ResolveContext) -> None:
             if getattr(workload, name) != type(workload).model_fields[name].default:
                 message = Message.of("resolve.line_class_without_lines").text()
                 context.add_problem(f"workloads[{i}].{name}", message)
+
+
+def _check_across_sites(context: ResolveContext) -> None:
+    """Add a problem for each workload with pools at two sites beside phases, or a workload that must survive the failure of a zone."""
+    serving = [workload for workload in context.spec.workloads if isinstance(workload, Serving)]
+    survives = any(workload.spread is not None and workload.spread.survive for workload in serving)
+    for i, workload in enumerate(context.spec.workloads):
+        if isinstance(workload, Serving) and workload.across_sites and (survives or context.spec.phases):
+            context.add_problem(f"workloads[{i}].across_sites", Message.of("resolve.across_sites_limits").text())
 
 
 def _figures(context: ResolveContext, line: Line, record: Record, path: str) -> dict[str, float]:
@@ -179,6 +189,7 @@ def line_network(
     streams: dict[tuple[str, str, str], tuple[Carrier, ...]] = {}
     hops: dict[str, tuple[WeightHop, ...]] = {}
     rates: dict[tuple[str, str], float] = {}
+    exchanges: dict[tuple[str, str, str], tuple[Carrier, ...]] = {}
     for workload in serving:
         name, home, traffic = workload.name, workload.weights_from, workload.spec.traffic
         reached = [site for site in sites if permitted(workload, site)]
@@ -195,6 +206,8 @@ def line_network(
                 streams[name, kind, site] = found.ways(
                     home, site, through, *_demanded(workload.spec, getattr(traffic, kind))
                 )
+        for pair in permutations(allowed, 2) if workload.spec.across_sites else ():
+            exchanges[name, *pair] = found.counted(found.ways(*pair, through, *_demanded(workload.spec, None)))
         hops[name] = found.hops(home, allowed, *_demanded(workload.spec, traffic.weights))
         for kind, stated, default in (
             (CONTROL, traffic.control.rate, "control_rate"),
@@ -208,7 +221,7 @@ def line_network(
             path = f"{workload.path}.traffic.weights.window"
             window = ledger.default("update_window_s", path, NOT_STATED, ("lines", "*", "*"))
         rates[name, WEIGHTS] = workload.weights_bytes / window
-    return found.used(LineNetwork((), requests, streams, hops, rates))
+    return found.used(LineNetwork((), requests, streams, hops, rates, exchanges))
 
 
 def _demanded(spec: Serving, traffic: Stream | Distribution | None) -> tuple[int, float]:
@@ -251,6 +264,12 @@ class _Finder:
             return (Carrier(hops=(start,)),)
         found = (self._way(kind, start, end, through, security, availability) for kind in self.kinds)
         return tuple(way for way in found if way is not None)
+
+    def counted(self, ways: Iterable[Carrier]) -> tuple[Carrier, ...]:
+        """Keep the routes over lines that all have a capacity of their own."""
+        return tuple(
+            way for way in ways if all(math.isfinite(self.lines[line].unit_bytes_per_s) for line, _ in way.uses)
+        )
 
     def _way(
         self, kind: str, start: str, end: str, through: set[str] | None, security: int, availability: float
@@ -296,7 +315,8 @@ class _Finder:
 
     def used(self, network: LineNetwork) -> LineNetwork:
         """Keep the lines that some way uses, numbered anew."""
-        ways = [way for group in (network.requests, network.streams) for some in group.values() for way in some]
+        groups = (network.requests, network.streams, network.exchanges)
+        ways = [way for group in groups for some in group.values() for way in some]
         numbers = sorted(
             {line for way in ways for line, _ in way.uses}
             | {hop.line for some in network.hops.values() for hop in some}
@@ -314,4 +334,5 @@ class _Finder:
                 name: tuple(replace(hop, line=place[hop.line]) for hop in some) for name, some in network.hops.items()
             },
             rates=network.rates,
+            exchanges={key: moved(some) for key, some in network.exchanges.items()},
         )

@@ -50,7 +50,8 @@ def key_of(point: OperatingPoint) -> PointKey:
         (use.role, use.option.name, use.option.offer.path, use.choice, tuple(sorted(use.layout.items())), use.workers)
         for use in point.uses
     )
-    return point.workload.name, point.site, point.power_cap, uses
+    way = None if point.exchange is None else point.exchange.way.kind
+    return point.workload.name, point.sites, way, point.power_cap, uses
 
 
 @dataclass(slots=True)

@@ -120,6 +120,9 @@ def _of_a_way(
     plan: CheckedPlan, path: str, site: str, row: Row, site_path: str | None = None
 ) -> Iterator[tuple[str, str]]:
     """Check the site, the system and the offer of a row of the fleet or of a pool."""
+    if row.get("site", site) not in plan.sites:
+        yield f"{path}.site", Message.of("verify.unknown_site", name=repr(row["site"])).text()
+        return
     if site not in plan.sites:
         yield f"{site_path or path}.site", Message.of("verify.unknown_site", name=repr(site)).text()
     if row["system"] not in plan.problem.systems:

@@ -113,6 +113,7 @@ def _deployment(workload: str, point: Row) -> tuple[Any, ...]:
                 pool.get("encoding"),
             ),
             *(*sorted(pool["layout"].items()), pool["batch"]),
+            *((pool["site"], point["path"]["design"]) if "site" in pool else ()),
         )
         for pool in point["pools"]
     )

@@ -146,7 +146,7 @@ class _DeploymentCheck:
             for option, pool in zip(options, rows, strict=True)
         ]
         choice = choice_of(workload, options[0], rows[0])
-        return worker_ready_s(workload, self.plan.sites[row["site"]], pools, choice, self.plan.problem.constants)
+        return worker_ready_s(workload, options[0].site, pools, choice, self.plan.problem.constants)
 
     def _stated_parts(self, name: str) -> dict[str, dict[str, float]]:
         """Return the parts of that time where the spec says how a worker starts, and plans state them."""
@@ -193,7 +193,9 @@ class _DeploymentCheck:
         if (problem := self.plan.problem).economics.relays is None:
             return {}
         workload = self.plan.serving[self.plan.points[name][1].workload]
-        starts, site = workload.spec.scale_up, self.plan.sites[self.points[name]["site"]]
+        row = self.points[name]
+        site = self.plan.fleet_options[key_at(row["site"], row["pools"][0])].site
+        starts = workload.spec.scale_up
         rate = starts.bandwidth if starts is not None and starts.bandwidth else site.storage_bytes_per_s
         rate = rate if math.isfinite(rate) else problem.constants.loading.storage_bytes_per_s
         size = workload.weights_bytes

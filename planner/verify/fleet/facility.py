@@ -135,7 +135,11 @@ class FacilityCheck:
             for i, point in enumerate(row["points"]):
                 for pool in point["pools"]:
                     offer = offers[pool["offer"]]
-                    place = self.plan.sites[point["site"]].assured if offer.how == "buy" else offer.assured
+                    place = (
+                        self.plan.sites[pool.get("site", point["site"])].assured
+                        if offer.how == "buy"
+                        else offer.assured
+                    )
                     path = f"workloads[{w}].points[{i}]"
                     if workload.sole_tenant and not place.sole_tenant:
                         self.plan.say(path, "verify.sole_tenant", workload=workload.name)

@@ -22,7 +22,7 @@ def shared_networks(document: Mapping[str, Any], fleet_options: FleetOptions) ->
     shared: dict[tuple[Any, ...], set[Kind]] = {}
     for row in _points(document):
         options = [fleet_options[key_at(row["site"], pool)] for pool in row["pools"]]
-        if len({option.system.name for option in options}) < 2:
+        if len({option.system.name for option in options}) < 2 or len({option.site.region for option in options}) > 1:
             continue
         for option, pool in zip(options, row["pools"], strict=True):
             kind = (row["site"], pool["system"], pool["topology"], pool["network_size"])

@@ -144,8 +144,8 @@ def key_of(row: Mapping[str, Any]) -> HeldKey:
 
 
 def key_at(region: str, pool: Mapping[str, Any]) -> HeldKey:
-    """Build the key of the fleet option of a point's pool at a site."""
-    return key_of({**pool, "site": region})
+    """Build the key of the fleet option of a point's pool at the point's site, or at the site that the pool states."""
+    return key_of({"site": region, **pool})
 
 
 def tokens_price(site: SiteFacts, workload: ServingFacts, begin_s: float) -> float:

@@ -118,7 +118,7 @@ def _points_on(plan: CheckedPlan, site: str, system: str) -> Iterator[tuple[str,
     """Yield (point, place of the pool, row of the point) of each pool on a kind of system at a site."""
     for name, (row, _) in plan.points.items():
         for place, pool in enumerate(row["pools"]):
-            if (row["site"], pool["system"]) == (site, system):
+            if (pool.get("site", row["site"]), pool["system"]) == (site, system):
                 yield name, place, row
 
 

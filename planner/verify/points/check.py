@@ -11,6 +11,7 @@ from planner.verify.claims.earlier import made_by_another
 from planner.verify.findings import RELATIVE_TOL, UNREADABLE, words_of
 from planner.verify.points.conservation import check_conservation
 from planner.verify.points.evaluate import evaluate_point
+from planner.verify.points.exchange import site_of
 
 PREDICTED_TOL = 0.05  # to which predictions of another release agree with those of this one: laws of the models change
 
@@ -55,9 +56,9 @@ def _check_point(plan: CheckedPlan, path: str, facts: ServingFacts | TrainingFac
     _check_latencies(plan, f"{path}.latency_s", point["latency_s"])
     if not computed.fits:
         plan.say(path, "verify.does_not_fit")
-    site = plan.sites[point["site"]]
-    if not permitted(facts, site):
-        plan.say(path, "verify.residency", workload=facts.name, site=site.region)
+    for region in {site_of(point, pool) for pool in point["pools"]} | {point["site"]}:
+        if not permitted(facts, plan.sites[region]):
+            plan.say(path, "verify.residency", workload=facts.name, site=region)
     for pool in point["pools"]:
         if pool.get("tenant", "") != plan.problem.tenant_of(facts):
             holder = pool.get("tenant") or "all"

@@ -17,6 +17,7 @@ from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.options import CheckedOption, FleetOptions, key_at
 from planner.verify.points.cache_paths import cache_paths_of
 from planner.verify.points.evaluated import Evaluated, Recomputed, as_evaluated
+from planner.verify.points.exchange import stands_apart
 from planner.verify.points.paths import path_of
 from planner.verify.points.reinforcement import reinforcement_point
 from planner.verify.points.serving import bought, one_pool, two_pools
@@ -49,6 +50,8 @@ def _evaluate(
     options: Sequence[CheckedOption],
     row: Mapping[str, Any],
 ) -> Recomputed:
+    if stands_apart(row) and [pool["role"] for pool in row["pools"]] != ["prefill", "decode"]:
+        raise ValueError(Message.of("path.verify_no_line", point=row["id"], kind="").text())
     if isinstance(workload, ReinforcementFacts):
         return reinforcement_point(problem, workload, options, row)
     if isinstance(workload, TrainingFacts):
@@ -58,7 +61,7 @@ def _evaluate(
         return one_pool(problem, workload, options, row)
     if roles == ["api"]:
         return bought(workload, options[0], row)
-    if roles == ["prefill", "decode"]:
+    if roles == ["prefill", "decode"] and isinstance(workload, ServingFacts):
         return two_pools(problem, workload, options, row)
     raise ValueError(Message.of("verify.pools_of_serving", roles=str(roles)).text())
 

@@ -9,6 +9,7 @@ from models.transformer.architecture import parameter_counts
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.points.evaluated import Recomputed
+from planner.verify.points.exchange import stands_apart
 
 BYTES = 2.0  # a trained weight, as it is sent
 
@@ -21,6 +22,8 @@ def path_of(
 ) -> dict[str, Any] | None:
     """Build the expected path of a point: caches between prefill and decode, weights between update and rollout; None where nothing is exchanged."""
     first, second, pools = options[0], options[-1], row["pools"]
+    if isinstance(workload, ServingFacts) and found.links_s is not None and stands_apart(row):
+        return dict(row["path"])  # which `planner.verify.load.exchange` compares with the lines rented
     path: dict[str, Any] = {"kind": "network", "design": pools[0]["topology"], "size": pools[0]["network_size"]}
     if found.links_s is not None and isinstance(workload, ServingFacts):
         chips = [_chips_of_workers(pool) for pool in pools]

@@ -18,6 +18,7 @@ from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.verify.fleet.joint_network import stand_together
 from planner.verify.fleet.options import CheckedOption, key_at
 from planner.verify.points.evaluated import Recomputed
+from planner.verify.points.exchange import joined_by_a_line, line_for
 from planner.verify.points.intervals import outside_rows, serving_bounds, serving_run, serving_tier, stated_bounds
 
 
@@ -115,7 +116,9 @@ def two_pools(
         raise ValueError(Message.of("verify.prefill_worker").text())
     if prefill.system.vendor != decode.system.vendor and workload.spec.kv_exchange is None:
         raise ValueError(Message.of("path.verify_vendors_apart", point=row["id"]).text())
-    if not stand_together(prefill, decode) or min(option.scaleout_bytes_per_s for option in options) <= 0:
+    line = line_for(problem, workload, row)
+    joined = stand_together(prefill, decode) if line is None else joined_by_a_line(options)
+    if not joined or min(option.scaleout_bytes_per_s for option in options) <= 0:
         raise ValueError(Message.of("verify.pools_share_network").text())
     layouts = (layout_on(prefill, first, workload), layout_on(decode, second, workload))
     found = disaggregated.evaluate(
@@ -127,6 +130,7 @@ def two_pools(
         (first["workers"], second["workers"]),
         choice,
         problem.constants.serving,
+        line,
     )
     shares = [{n: float(v) for n, v in side.items()} for side in (found.prefill_shares, found.point.shares)]
     used = list(zip(options, row["pools"], shares, strict=True))

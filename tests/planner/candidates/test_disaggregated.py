@@ -96,7 +96,7 @@ def test_a_pair_of_kinds_must_beat_separate_pools_on_each_kind():
     one, two = SimpleNamespace(name="one"), SimpleNamespace(name="two")
 
     def pair(first, second, capacity):
-        return SimpleNamespace(fleet_options=(first, second), systems=(1.0, 1.0), capacity=capacity)
+        return SimpleNamespace(fleet_options=(first, second), systems=(1.0, 1.0), capacity=capacity, exchange=None)
 
     same_one, same_two = pair(one, one, 4.0), pair(two, two, 2.0)  # 2 and 1 per system
     weak, strong = pair(one, two, 3.0), pair(two, one, 3.2)

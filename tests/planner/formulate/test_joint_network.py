@@ -28,7 +28,7 @@ EIGHT, FOUR = option("A", plant(256, 8)), option("B", plant(512, 4))
 
 
 def point(*options):
-    return NS(uses=[NS(option=each) for each in options])
+    return NS(exchange=None, uses=[NS(option=each) for each in options])
 
 
 def test_a_system_takes_its_share_of_the_ports():

@@ -216,6 +216,7 @@ def test_lines_are_paid_for_the_bytes_of_answers_and_for_no_tokens():
     )  # fmt: skip
     decided = object.__new__(line_rows.LineDecisions)
     decided.problem, decided.network, decided.sent, decided.flow = problem, network, [], np.array([[1.0, 2.0, 0.0]])
-    decided.form = NS(arcs=[(0, 0, 0, 0)], arc_kinds=["wire"], origins=["a"], terms=[of_bytes, of_tokens])
+    decided.form = NS(arcs=[(0, 0, 0, 0)], arc_kinds=["wire"], origins=["a"], terms=[of_bytes, of_tokens], points=[])
+    decided.active = np.zeros((0, 3))
     paid = decided._paid(lambda functional, decision: np.array([300 * 7.7]))
     assert paid == pytest.approx({(0, "requests"): 60.0, (1, "requests"): 0.0, (2, "requests"): 150.0})

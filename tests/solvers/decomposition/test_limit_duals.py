@@ -13,8 +13,9 @@ from catalog.units import HOUR_S
 from solvers.analysis.relief import LimitKey, with_limits
 from solvers.backends.warm_started_lp import WarmStartedLp
 from solvers.mip import Options
+from solvers.model.block_data.power_stages import PowerStages
 from solvers.model.build import build, objective_vector
-from solvers.model.data import Limit, PlanData, PowerStages
+from solvers.model.data import Limit, PlanData
 from solvers.search.joint import solve
 from solvers.solution import Solution
 

@@ -21,6 +21,7 @@ from solvers.program import Program
 from tests.solvers import test_all_blocks_bruteforce as together
 from tests.solvers.model import (
     test_choice,
+    test_exchange,
     test_hourly,
     test_joint_network,
     test_lines,
@@ -124,7 +125,7 @@ def programs() -> list[Program]:
         made += [with_scenarios(replace(data, ports=PortData(member=every, groups=1)))]
         made += [test_zone_failure.ported(rng, ("cost",)), test_zone_failure.chosen(rng, ("cost",), True)]
     made += [test_hourly.problem([1, 2, 1], 3.0, 1.0, start_cost=0.5, least=2), test_hourly.little_job()]
-    made += [with_least_fleet(test_hourly.problem([1, 2, 1], 3.0, 1.0, whole=True))]
+    made += [with_least_fleet(test_hourly.problem([1, 2, 1], 3.0, 1.0, whole=True)), test_exchange.problem()]
     return [build(data) for data in made]
 
 

@@ -18,8 +18,9 @@ from solvers.decomposition.reformulation import build_first_stage
 from solvers.decomposition.slots import SlotView
 from solvers.mip import Options
 from solvers.model.block_data.porting import PortData
+from solvers.model.block_data.power_stages import PowerStages
 from solvers.model.build import build
-from solvers.model.data import Limit, PowerStages
+from solvers.model.data import Limit
 from solvers.model.schedule import can_finish
 from solvers.search.joint import solve
 from tests.conftest import few_of
