@@ -133,7 +133,8 @@ class Output:
             os.fsync(file.fileno())
             os.replace(beside, self.path)
         except BaseException as error:
-            file.close()
+            with suppress(OSError):  # closing writes once more what a full disk had no room for
+                file.close()
             beside.unlink(missing_ok=True)
             if isinstance(error, OSError):
                 raise OSError(error.errno, error.strerror, str(self.path)) from None

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,9 +53,15 @@ def _in_workers(
 
     def finished(some: Iterable[tuple[int, Item]]) -> Iterator[tuple[int, Result]]:
         # one item per task, or a result would wait for its neighbours
-        for number, result in Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(calls(some)):
-            del flying[number]
-            yield number, result
+        results = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(calls(some))
+        try:
+            for number, result in results:
+                del flying[number]
+                yield number, result
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # joblib warns of calls that are stopped on purpose
+                results.close()
 
     waiting = enumerate(items)
     while True:

@@ -6,6 +6,7 @@ All at night; by day `test_batch.py` kills a batch once and fills its disk.
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -22,6 +23,8 @@ from pathlib import Path
 import pytest
 
 from planner.exit_codes import USAGE
+from planner.studies import batch_output
+from planner.studies.batch_output import open_output
 from tests.conftest import TINY, long_run
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -172,9 +175,9 @@ def can_mount(folder: Path) -> bool:
 
 @long_run
 @pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize(("kind", "filled"), [("batch", 0), ("sweep", 61_440)])
+@pytest.mark.parametrize(("kind", "filled"), [("batch", 0), ("sweep", 57_344)])
 def test_a_disk_of_64_kib_is_told_and_the_run_goes_on_elsewhere(kind, jobs, filled, tmp_path):
-    """Of the 64 KiB a filler takes `filled`; then the disk is full, once more with --resume, and the run goes on where there is room."""
+    """Of the 64 KiB a filler takes `filled`, the digest of a sweep 4 KiB; then the disk is full, once more with --resume, and the run goes on where there is room."""
     begin, read = KINDS[kind]
     count = 6 if kind == "batch" else 40
     command, output = begin(tmp_path, jobs, count)
@@ -198,3 +201,20 @@ def test_a_disk_of_64_kib_is_told_and_the_run_goes_on_elsewhere(kind, jobs, fill
     subprocess.run([*command, "--resume"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL, timeout=LONGEST_S)
     last = held(output, read)
     assert before.items() <= last.items() and len(last) == count
+
+
+class FullDisk(io.BufferedRandom):
+    """A file that finds no room, also when closing writes what is left."""
+
+    def flush(self):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_no_file_stands_beside_where_rewriting_finds_no_room(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    with open_output(path, resume=False) as output:
+        output.write("old\n")
+        monkeypatch.setattr(batch_output, "open", lambda name, mode: FullDisk(io.FileIO(name, "x+")), raising=False)
+        with pytest.raises(OSError, match="No space left"):
+            output.replace("new\n")
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.csv"] and path.read_text() == "old\n"
