@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ from planner.messages import Message
 from planner.studies.batch_lines import DUPLICATE, EXIT_BY_LINE, Key, Line
 
 RECORD_START = b'{"id": '
+_BESIDE = re.compile(r"([1-9]\d{0,9})-[0-9a-f]{8}")  # the end of the name of a file that is being written
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ def open_output(path: Path, resume: bool) -> Output:
             raise OSError(errno.ESPIPE, Message.of("studies.batch_not_a_file").text(), str(path))
         return Output(path, open(path, "wb"), passing=True)
     place.parent.mkdir(parents=True, exist_ok=True)
+    _remove_stale(place)
     if not resume:
         try:
             output = Output(place, open(place, "x+b"))  # noqa: SIM115  (belongs to the output)
@@ -175,6 +178,31 @@ def open_output(path: Path, resume: bool) -> Output:
             file.close()
             raise
         file.close()  # it was replaced between opening and locking
+
+
+def _remove_stale(place: Path) -> None:
+    """Remove the files that processes which are gone left half written beside an output: their number is of no process, and nobody holds them."""
+    start = f".{place.name[:40]}."
+    for beside in list(place.parent.iterdir()):
+        number = _BESIDE.fullmatch(beside.name.removeprefix(start)) if beside.name.startswith(start) else None
+        if number is None or _is_alive(int(number[1])):
+            continue
+        with (
+            suppress(OSError),
+            open(beside, "r+b") as file,
+        ):  # OSError: held by a process of another machine, or not ours
+            _lock(file, beside)
+            beside.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # of another user
+        return True
+    return True
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

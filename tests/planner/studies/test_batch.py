@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import fcntl
 import io
 import json
 import os
@@ -225,6 +226,29 @@ def record_of(line: batch_lines.Line, **changes) -> bytes:
     """The record of a line that was answered."""
     record = {"id": line.id, "status": line.status or "optimal", "digest": line.digest, "plan": {}, "seconds": 0.1}
     return json.dumps(record | changes).encode() + b"\n"
+
+
+def test_files_that_a_killed_process_left_half_written_are_removed(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    output = tmp_path / "out.jsonl"
+    stale, held = (tmp_path / f".out.jsonl.{gone.pid}-{end}" for end in ("0123abcd", "89abcdef"))
+    others = [
+        tmp_path / name
+        for name in (
+            f".out.jsonl.{os.getpid()}-0123abcd",
+            f".other.jsonl.{gone.pid}-0123abcd",
+            f".out.jsonl.{gone.pid}-mine",
+        )
+    ]
+    for path in (stale, held, *others):
+        path.write_bytes(b"")
+    with held.open("rb") as elsewhere:  # held, as by a process of another machine
+        fcntl.flock(elsewhere, fcntl.LOCK_EX)
+        open_output(output, resume=False).__exit__(None, None, None)
+        assert held.exists() and not stale.exists() and all(path.exists() for path in others)
+    open_output(output, resume=True).__exit__(None, None, None)
+    assert not held.exists() and all(path.exists() for path in others)
 
 
 @pytest.mark.parametrize(
