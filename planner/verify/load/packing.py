@@ -18,6 +18,8 @@ def check_packing(plan: CheckedPlan) -> None:
     if TABLE not in plan.document:
         return
     rows = {key_at(row["site"], row): (f"{TABLE}[{i}]", row) for i, row in enumerate(plan.document.get(TABLE, []))}
+    if len(rows) < len(plan.document[TABLE]):
+        plan.say(TABLE, "verify.row_twice")
     pools = _resident(plan)
     for key in sorted({*rows, *pools}, key=str):
         if key not in pools or key not in rows:

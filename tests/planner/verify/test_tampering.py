@@ -103,6 +103,13 @@ def test_rows_of_late_jobs_that_are_missing_are_listed(small):
     assert "confidence.late_jobs" in [part.path for part in verified(Plan(without)).unchecked]
 
 
+def test_a_row_of_packing_that_stands_twice_is_found(small):
+    changed = dict(small) | {"packing": [*small["packing"], small["packing"][0]]}
+    assert [(f.path, f.message.message.code) for f in verified(Plan(changed)).findings] == [
+        ("packing", "verify.row_twice")
+    ]
+
+
 @pytest.mark.parametrize("name", ["small", "meter", "throughput"])
 def test_memory_by_pool_is_stated_of_all_pools_or_named_as_missing(name):
     """Plans of release 0.2 state it of none."""
