@@ -87,7 +87,7 @@ def _opening(plan: Plan, paper: Paper) -> list[str]:
     """Set how sure the plan is, and the story: of each sentence the clauses that fit, the first in any case."""
     lines: list[str] = []
     sure = robust.sure_clauses(plan)
-    first = [(robust.QUESTION, sure), (robust.LATER, robust.later_clauses(plan))]
+    first = [(robust.QUESTION, sure), (robust.LATER, robust.later_clauses(plan, short=True))]
     for question, clauses in [*(each for each in first if each[1]), *adapt.story(plan), *story(plan)]:
         told = ""
         for clause in clauses:
@@ -319,7 +319,6 @@ def _runs(plan: Plan) -> Block:
         lambda shown: _others(ranked[shown:]),
         least=2,
         wraps=False,
-        rest_lines=2,
     )
 
 

@@ -136,7 +136,8 @@ def filled(paper: Paper, blocks: Sequence[Block], room: int) -> list[str]:
     """Give each block its first entries and then all of them further ones in turn, while the page has room.
 
     A blank line stands before each heading. Where the first entries alone take more room than there is, blocks without a heading, which add
-    to the block before them, are left out, the last first; from `LEAST_WIDTH` columns on then whole blocks too.
+    to the block before them, are left out, those that ask for the fewest entries first and of equal ones the last; from `LEAST_WIDTH` columns
+    on then whole blocks too.
     """
 
     def laid(block: Block, shown: int) -> list[str]:
@@ -153,9 +154,11 @@ def filled(paper: Paper, blocks: Sequence[Block], room: int) -> list[str]:
 
     blocks = list(blocks)
     lines = [laid(block, 1) for block in blocks]
-    for at in reversed(range(len(blocks))):
-        if sum(map(len, lines)) > room and not blocks[at].heading:
-            del blocks[at], lines[at]
+    kept = set(range(len(blocks)))
+    for at in sorted(reversed(range(len(blocks))), key=lambda at: blocks[at].least):
+        if sum(len(lines[i]) for i in kept) > room and not blocks[at].heading:
+            kept.remove(at)
+    blocks, lines = [blocks[i] for i in sorted(kept)], [lines[i] for i in sorted(kept)]
     while paper.width >= LEAST_WIDTH and len(blocks) > 1 and sum(map(len, lines)) > room:
         del blocks[-1], lines[-1]
     shown = [1] * len(blocks)

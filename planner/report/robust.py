@@ -145,7 +145,7 @@ def _sure_clauses(plan: Plan) -> Iterator[str]:
         yield _left_out(found["left_out"])
 
 
-def later_clauses(plan: Plan) -> list[str]:
+def later_clauses(plan: Plan, short: bool = False) -> list[str]:
     """State what a promise costs at most where systems are rented by the hour later, in the scenarios that need them; none where the plan does not say."""
     sure = plan.document.get("confidence") if plan.has_answer else None
     found = sure.get("hired") if sure else None
@@ -156,7 +156,10 @@ def later_clauses(plan: Plan) -> list[str]:
     kinds = list(dict.fromkeys(row["system"] for row in found["systems"]))
     named = [*kinds[:NAMED], *([say("adapt.more", count=str(len(kinds) - NAMED))] if len(kinds) > NAMED else [])]
     told = {"share": f"{found['share']:.0%}", "cost": amount(found["cost"]), "currency": _currency(plan), "part": part}
-    return [say("confidence.hired", **told, systems=enumerated(named), used=f"{found['used_in']:.0%}")]
+    used = f"{found['used_in']:.0%}"
+    if short:
+        return [say("confidence.hired_short", **told, used=used)]
+    return [say("confidence.hired", **told, systems=enumerated(named), used=used)]
 
 
 def _systems(rows: Sequence[FurtherSystem]) -> str:

@@ -134,26 +134,39 @@ def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
     for i, (path, value) in enumerate(edits):
         parts = parts_in(result, path)
         place: Any = result
+        walked: list[str | int] = []
         try:
             for part in parts[:-1]:
+                walked.append(part)
                 if isinstance(place, dict) and place.get(part) is None:
                     place[part] = {}
                 place = place[part]
+            walked = parts
             place[parts[-1]] = copy.deepcopy(value)  # later edits reach into it
         except (LookupError, TypeError):
-            problems.append(Issue(path, _leads_nowhere(parts, [before for before, _ in edits[:i]])))
+            before = [earlier for earlier, _ in edits[:i]]
+            problems.append(Issue(path, _leads_nowhere(parts, walked, before)))
     if problems:
         raise SpecError(problems)
     return result
 
 
-def _leads_nowhere(parts: Sequence[str | int], before: Sequence[str]) -> str:
-    """Say that a path leads nowhere, and which of the paths before it took the place away."""
+def _leads_nowhere(parts: Sequence[str | int], missing: Sequence[str | int], before: Sequence[str]) -> str:
+    """Say where a path leads nowhere, and which of the paths before it took the place away; `missing`: its parts up to the first that is not there."""
     for path in before:
         outer = path_parts(path)
         if len(outer) < len(parts) and list(map(str, outer)) == list(map(str, parts[: len(outer)])):
             return Message.of("spec.taken_away", key=str(parts[-1]), path=path).text()
-    return Message.of("spec.no_such_path", key=str(parts[-1])).text()
+    return Message.of("spec.no_such_path", key=_path_of(missing)).text()
+
+
+def _path_of(parts: Sequence[str | int]) -> str:
+    """Write parts as a path.
+
+    >>> _path_of(["sites", 7, "power"])
+    'sites[7].power'
+    """
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")
 
 
 def at(document: Mapping[str, Any], path: str) -> Any:

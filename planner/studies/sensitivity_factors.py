@@ -101,20 +101,18 @@ def _asked(document: Mapping[str, Any], text: str) -> Factor:
             ]
         )
     low, high = (level_of(document, path, part) for part in parts)
-    errors = [error for level in (low, high) if (error := _error(document, path, level)) is not None]
+    errors = [error for level in (low, high) if (error := _error(document, level)) is not None]
     if len(errors) == 2:  # one invalid level is an answer, two are a mistake
         raise errors[0]
     return Factor(ASKED, path, path, low, high)
 
 
-def _error(document: Mapping[str, Any], path: str, level: Level) -> SpecError | None:
+def _error(document: Mapping[str, Any], level: Level) -> SpecError | None:
     """Test whether the spec may hold a level."""
     try:
         parse_spec(edited(document, level.edits))
     except SpecError as error:
         return error
-    except (IndexError, KeyError, TypeError, ValueError):
-        return SpecError([Issue(f"--vary {path}", Message.of("studies.no_such_place").text())])
     return None
 
 

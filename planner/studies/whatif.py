@@ -23,7 +23,7 @@ from planner.solving.answer import answer
 from planner.solving.deadline import THREADS, Deadline
 from planner.solving.standing import Progress
 from planner.solving.stopped import without_points
-from planner.spec.document import Edits, edited, path_parts, read_spec
+from planner.spec.document import Edits, edited, read_spec
 
 MAX_KEPT = 2000  # evaluated grids of points; about 0.2 MB each
 Changes = Mapping[str, Any]  # path in the spec, such as offers[0].price -> value; None to take the value away
@@ -116,11 +116,7 @@ class WhatIf:
         from planner.solving.variants import resolved
 
         edits: Edits = tuple(changes.items())
-        try:
-            document = edited(self.document, edits)
-        except (KeyError, IndexError, TypeError):
-            place = next(path for path, _ in edits if not _is_there(self.document, path))
-            raise SpecError([Issue(place, Message.of("studies.no_such_place").text())]) from None
+        document = edited(self.document, edits)
         problem = resolved(document, self._overlays)
         if problem.spec.robust is not None:
             raise SpecError([Issue("robust", Message.of("whatif.robust").text())])
@@ -132,14 +128,3 @@ class WhatIf:
         if len(self._grids) > MAX_KEPT:
             self._grids.clear()
         return points_found(problem, self._grids, below_floor=True, until=until)
-
-
-def _is_there(document: Mapping[str, Any], path: str) -> bool:
-    """Test whether the block that holds the last part of the path exists or can be created."""
-    place: Any = document
-    for part in path_parts(path)[:-1]:
-        try:
-            place = (place.get(part) or {}) if isinstance(place, dict) else place[part]
-        except (KeyError, IndexError, TypeError):
-            return False
-    return isinstance(place, (dict, list))

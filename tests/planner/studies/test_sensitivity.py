@@ -142,7 +142,7 @@ def test_a_wider_limit_never_makes_the_plan_worse(usual):
     [
         ("sites[0].power", "expected PATH=LOW:HIGH"),
         ("sites[0].power=2 MW", "expected PATH=LOW:HIGH"),
-        ("sites[7].power=1 MW:2 MW", "no such place"),
+        ("sites[7].power=1 MW:2 MW", r'there is no "sites\[7\]"'),
         ("limits.carbon=-10%:+10%", "not stated"),
         ("name=-10%:+10%", "is not a number"),
         ("sites[0].pwoer=1 MW:2 MW", "power"),

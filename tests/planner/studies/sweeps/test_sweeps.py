@@ -261,5 +261,5 @@ def test_a_value_that_takes_the_place_of_another_path_away_is_named(tiny):
         planner.sweep(spec, values)
     [problem] = raised.value.problems
     assert problem.path == "sites[1].power" and "sites" in problem.message and "vary one of the two" in problem.message
-    with pytest.raises(SpecError, match='there is no "power"'):
+    with pytest.raises(SpecError, match=r'there is no "sites\[2\]"'):
         planner.sweep(spec, {"sites[2].power": ["1 MW"]})
