@@ -155,7 +155,7 @@ def filled(paper: Paper, blocks: Sequence[Block], room: int) -> list[str]:
     blocks = list(blocks)
     lines = [laid(block, 1) for block in blocks]
     kept = set(range(len(blocks)))
-    for at in sorted(reversed(range(len(blocks))), key=lambda at: blocks[at].least):
+    for at in sorted(range(len(blocks)), key=lambda at: (blocks[at].least, -at)):
         if sum(len(lines[i]) for i in kept) > room and not blocks[at].heading:
             kept.remove(at)
     blocks, lines = [blocks[i] for i in sorted(kept)], [lines[i] for i in sorted(kept)]
