@@ -100,7 +100,7 @@ def _points(arguments: argparse.Namespace, varied: list[Varied], document: dict[
     """Choose the combinations as --sample asks. Raises SpecError."""
     from planner.studies.sweeps.varied import grid, latin_hypercube, one_at_a_time
 
-    match arguments.sample:
+    match " ".join(arguments.sample).split():
         case ["grid"]:
             return grid(varied)
         case ["one"]:

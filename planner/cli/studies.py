@@ -90,6 +90,11 @@ def _urgent_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", metavar="FILE", required=True, help=helped("help.urgent_job"))
 
 
+def _share(text: str) -> float:
+    """Parse a share such as 0.4 or 40%."""
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+
+
 def _roi_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "plan",
@@ -99,7 +104,7 @@ def _roi_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cost", metavar="AMOUNT", help=helped("help.roi_cost"))
     parser.add_argument("--chips", type=float, metavar="N", help=helped("help.roi_chips"))
-    parser.add_argument("--mfu", type=float, metavar="SHARE", help=helped("help.roi_mfu"))
+    parser.add_argument("--mfu", type=_share, metavar="SHARE", help=helped("help.roi_mfu"))
     parser.add_argument("--market", metavar="SYSTEM", help=helped("help.roi_market"))
     parser.add_argument(
         "--gain",

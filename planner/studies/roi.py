@@ -30,6 +30,7 @@ FIXED_COSTS = tuple(key for key, component in COMPONENTS.items() if component.fi
 GAINS = ("1 point", "2 points", "5 points", "10 points")
 RELATIVE = ("1%", "2%", "5%", "10%")
 EXAMPLE = "1B CNY/month"
+_PER_CHIP = re.compile(r"\s*(.+?)\s*/\s*(?:gpu|chip|card)s?\s*[-/ ·*]\s*([a-z]+)\s*", re.IGNORECASE)  # amount, time
 RENTS = ("on_demand", "reserved")  # ways to rent that a market is looked up for
 
 
@@ -270,12 +271,16 @@ def _amount(text: str, argument: str, currency: str | None) -> tuple[float, str]
 
 
 def stated_fleet(cost: str, chips: float | None, mfu: float | None) -> Fleet:
-    """Take a fleet as its owner states it. Raises SpecError."""
+    """Take a fleet as its owner states it: `cost` of all of it, or of a chip such as "2.4 USD/GPU-hour". Raises SpecError."""
     if mfu is not None and not 0 < mfu <= 1:
         raise SpecError([Issue("--mfu", Message.of("studies.share_above_zero", given=f"{mfu:g}").text())])
     if chips is not None and not chips > 0:
         raise SpecError([Issue("--chips", Message.of("option.chips_above_zero", given=f"{chips:g}").text())])
-    amount, currency = _amount(cost, "--cost", None)
+    each = _PER_CHIP.fullmatch(cost)
+    if each and chips is None:
+        raise SpecError([Issue("--cost", Message.of("option.cost_needs_chips", given=cost).text())])
+    amount, currency = _amount(f"{each[1]}/{each[2]}" if each else cost, "--cost", None)
+    amount *= chips if each and chips is not None else 1.0
     if not amount:
         raise SpecError([Issue("--cost", Message.of("option.more_than_nothing", example=EXAMPLE).text())])
     return Fleet(amount, currency, chips, mfu, Message.of("roi.as_stated").text())

@@ -13,7 +13,7 @@ from catalog.exchange import per_usd
 from catalog.lookup import Catalog
 from planner.cli.main import main
 from planner.errors import SpecError
-from planner.exit_codes import INVALID
+from planner.exit_codes import INVALID, OK
 from planner.facts.prices import market
 from planner.resolve.resolver import resolve_document
 from planner.spec.document import edited
@@ -160,3 +160,17 @@ def test_a_market_needs_chips_and_a_rent(capsys):
     ):
         assert main(["roi", "--cost", "1M CNY/month", *more]) == INVALID
         assert "--market" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["2.4 USD/GPU-hour", "2.4 USD/chip h", "2.4 USD / card / h", "2.4 USD/GPUs-hour"])
+def test_a_rent_by_the_chip_is_that_of_all_chips(text):
+    """2,048 chips at 2.4 USD an hour each are 4,915.2 USD an hour."""
+    assert stated_fleet(text, 2048.0, 0.4).cost == pytest.approx(stated_fleet("4915.2 USD/h", 2048.0, 0.4).cost)
+    with pytest.raises(SpecError, match="--chips"):
+        stated_fleet(text, None, 0.4)
+
+
+def test_a_share_may_be_stated_in_per_cent(capsys):
+    for share in ("40%", "0.4"):
+        assert main(["roi", "--cost", "1B CNY/month", "--chips", "10000", "--mfu", share, "--gain", "4 points"]) == OK
+        assert "used to 40.0% of its peak" in capsys.readouterr().out
