@@ -93,7 +93,7 @@ def draw() -> None:
         with bar:
             _bar(work, t)
     _write_address(work, t)
-    if work.workspace.kept and work.browser != _cookie():
+    if work.workspace.kept and work.browser != _cookie() and not st.session_state.get("addressed"):
         st.html(SET_COOKIE.format(name=COOKIE, value=work.browser), unsafe_allow_javascript=True)
 
 
@@ -112,7 +112,10 @@ def _work(query: dict[str, list[str]]) -> Work:
     if "work" not in state:
         state.work = opened({} if fork else query)
         secret = next(iter(query.get(WORKSPACE, ())), "")
-        state.work.remember(secret if is_kept(secret) else _cookie() or store.new_id())
+        state.addressed = is_kept(
+            secret
+        )  # the browser keeps its own workspace: whoever sends an address must not choose it
+        state.work.remember(secret if state.addressed else _cookie() or store.new_id())
         if secret and not is_kept(secret):
             state.work.scenario = Scenario.of_nothing([not_kept()])
         elif BASE not in query and ID not in query and not fork and state.work.workspace.last:

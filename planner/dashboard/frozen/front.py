@@ -63,7 +63,11 @@ class Front:
             await self.app(scope, receive, send)
             return
         status, content = await run_in_threadpool(answer, query)
-        headers = {**HEADERS, "content-encoding": "gzip", "vary": "accept-encoding"}
+        headers = {**HEADERS, "vary": "accept-encoding"}
+        if "gzip" in Request(scope).headers.get("accept-encoding", ""):
+            headers["content-encoding"] = "gzip"
+        else:
+            content = gzip.decompress(content)
         if query.get(VIEW) == SAVE and status == HTTPStatus.OK:
             headers["content-disposition"] = 'attachment; filename="plan.html"'
         await Response(content, status, headers)(scope, receive, send)

@@ -199,20 +199,23 @@ def remove(name: str, secret: str) -> bool:
 
 def _make_room(owner: str, size: int) -> None:
     """Remove plans of links that are over, and the records of links long over. Raises SpecError where the store is full nonetheless."""
-    living, mine = set[str](), 0
+    living, over, mine = set[str](), set[str](), 0
     for record in _records():
-        if (over := record.over()) is None:
+        if record.over() is None:
             living.add(record.id)
             mine += record.owner == owner
-        if over and record.until_s + REMEMBERED_S < time.time():
+            continue
+        over.add(record.id)
+        if record.until_s + REMEMBERED_S < time.time():
             with suppress(OSError):
                 (folder() / f"{record.id}{RECORD}").unlink()
     held = 0
     for path in (*folder().glob(f"*{PLAN}"), *folder().glob(f"*{PAGE}")):
         with suppress(OSError):
             status = path.stat()
-            if path.name.partition(".")[0] in living:
-                held += status.st_size
+            name = path.name.partition(".")[0]
+            if name in living or (name not in over and (folder() / f"{name}{RECORD}").exists()):
+                held += status.st_size  # a record that cannot be read now may be that of a living link
             elif status.st_mtime + UNFINISHED_S < time.time():
                 path.unlink()
     if mine >= MOST_OF_OWNER:
@@ -239,13 +242,14 @@ def _record(name: str) -> Record | None:
 
 @lru_cache(maxsize=2 * MOST_LINKS)
 def _parsed(state: State) -> Record | None:
+    """Read a record; None where this release cannot. Raises OSError, which is not held: the next look may find the file readable."""
     try:
         row = json.loads(state.path.read_bytes())
         if row.pop("version") != VERSION or f"{row['id']}{RECORD}" != state.path.name:
             return None
         record = Record(**{**row, "edits": tuple((str(path), value) for path, value in row["edits"])})
         return record if isinstance(record.until_s, float) and isinstance(record.title, str) else None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
@@ -262,7 +266,7 @@ def _frozen(state: State, sha256: str) -> Plan | None:
         if hashlib.sha256(content).hexdigest() != sha256:
             return None
         return Plan.of(upgraded(json.loads(unpacked(content))))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 

@@ -265,7 +265,8 @@ class Work:
 
         def changed(there: dict[str, Any] | None) -> dict[str, Any]:
             document = change(self._all(scenario) if there is None else there)
-            edits = {**document["edits"], **_document(scenario)["edits"]}
+            own = _document(scenario)["edits"]
+            edits = {name: edit for name, edit in document["edits"].items() if name not in own} | own
             return document | {"edits": dict(list(edits.items())[-MOST_EDITS:])}
 
         self.kept = store.update(name, changed)

@@ -7,7 +7,7 @@ finds all of them again. It is kept under a hash of a secret that the browser ho
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,9 +80,9 @@ class Workspace:
             self.uploads[origin] = (name, title)
 
         def listed(there: dict[str, Any]) -> dict[str, Any]:
-            uploads, works = dict(there.get("uploads", {})), dict(there.get("works", {})) | {origin: name}
+            uploads, works = dict(there.get("uploads", {})), _last(there.get("works", {}), origin, name)
             if scenario.upload is not None:
-                uploads[origin] = (name, title)
+                uploads = _last(uploads, origin, (name, title))
             return there | {
                 "uploads": dict(list(uploads.items())[-MOST_UPLOADS:]),
                 "works": dict(list(works.items())[-MOST_WORKS:]),
@@ -104,7 +104,7 @@ class Workspace:
                 there
                 | {
                     "last": origin,
-                    "drafts": dict(list((there.get("drafts", {}) | {origin: rows}).items())[-MOST_WORKS:]),
+                    "drafts": dict(list(_last(there.get("drafts", {}), origin, rows).items())[-MOST_WORKS:]),
                 }
             )
         )
@@ -123,3 +123,8 @@ def list_of(secret: str) -> str:
 def is_kept(secret: str) -> bool:
     """Tell whether there is a workspace of a secret."""
     return store.is_id(secret) and Workspace.of(secret).kept
+
+
+def _last(entries: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Add an entry at the end, also where its key stands already: the first ones are those given up where there are too many."""
+    return {name: entry for name, entry in entries.items() if name != key} | {key: value}

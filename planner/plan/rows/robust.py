@@ -141,7 +141,7 @@ class HiredSystem(TypedDict):
 
 
 class Hired(TypedDict):
-    """State what keeping `share` of the scenarios costs at most on average over all scenarios, beside the plan, where systems are hired by the hour in
+    """State about what keeping `share` of the scenarios costs on average over all scenarios, beside the plan, where systems are hired by the hour in
     the scenarios that need them, `used_in` of all; the others that fail are left to fail."""
 
     share: Number

@@ -1,8 +1,9 @@
-"""Bound the cost of keeping more scenarios for a plan that may rent by the hour later: systems on demand, where a scenario needs them.
+"""Estimate the cost of keeping more scenarios for a plan that may rent by the hour later: systems on demand, where a scenario needs them.
 
 A scenario in which the fleet falls short hires systems on demand or on the spot market in the hours in which it needs them, in whole
 systems, at typical prices, with starts and least runs as their offers state. The fleet stays, and jobs stay on it, so that an adaptive plan
-(`planner.adapt`) of the same promise may cost less.
+(`planner.adapt`) of the same promise may cost less. Rents alone are counted: traffic to hired systems and the electricity of a fleet that
+works more are not.
 """
 
 from __future__ import annotations

@@ -163,5 +163,7 @@ def _check_hired(plan: CheckedPlan) -> None:
     lacking = math.ceil(PRICED_SHARE * CONFIDENCE_SCENARIOS) - round(confidence["kept"] * CONFIDENCE_SCENARIOS)
     if hired["share"] != PRICED_SHARE or lacking <= 0 or round(hired["used_in"] * CONFIDENCE_SCENARIOS) != lacking:
         plan.say("confidence.hired.used_in", "verify.no_share_by_hour", share=f"{PRICED_SHARE:.0%}", found=str(lacking))
+    if not hired["systems"]:
+        plan.say("confidence.hired.systems", "verify.no_share_by_hour", share=f"{PRICED_SHARE:.0%}", found="0")
     if not hired["cost"] >= 0:
         plan.say("confidence.hired.cost", "verify.not_above", given="0", most=repr(hired["cost"]))

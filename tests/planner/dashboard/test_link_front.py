@@ -36,9 +36,9 @@ def report(plan):
     return html_page(plan, "en")
 
 
-def asked(method: str = "GET", path: str = "/", **query) -> tuple[int, dict[str, str], str]:
-    """Ask for an address: status, headers and text; status 0 where the request goes on to Streamlit."""
-    sent = []
+def asked(method: str = "GET", path: str = "/", packs: bool = True, **query) -> tuple[int, dict[str, str], str]:
+    """Ask for an address: status, headers and text; status 0 where the request goes on to Streamlit. `packs`: the browser takes gzip."""
+    sent, accepts = [], [(b"accept-encoding", b"br, gzip" if packs else b"identity")]
 
     async def streamlit(scope, receive, send):
         await send({"type": "http.response.start", "status": 0, "headers": []})
@@ -50,11 +50,24 @@ def asked(method: str = "GET", path: str = "/", **query) -> tuple[int, dict[str,
     async def send(message):
         sent.append(message)
 
-    scope = {"type": "http", "method": method, "path": path, "query_string": urlencode(query).encode(), "headers": []}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": urlencode(query).encode(),
+        "headers": accepts,
+    }
     asyncio.run(front.Front(streamlit)(scope, receive, send))
     headers = {key.decode(): value.decode() for key, value in sent[0]["headers"]}
     body = b"".join(message.get("body", b"") for message in sent[1:])
-    return sent[0]["status"], headers, gzip.decompress(body).decode()
+    return sent[0]["status"], headers, (gzip.decompress(body) if packs else body).decode()
+
+
+def test_a_client_that_takes_no_gzip_gets_the_page_as_it_is(plan):
+    name = links.make(plan, ANN)
+    packed, plain = asked(link=name), asked(link=name, packs=False)
+    assert packed[2] == plain[2] and "<html" in plain[2][:200]
+    assert packed[1]["content-encoding"] == "gzip" and "content-encoding" not in plain[1]
 
 
 @pytest.mark.parametrize("language", languages())

@@ -193,3 +193,23 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path, plan, monkeypatch):
     with pytest.raises(SpecError, match="no folder that it may write"):
         links.make(plan, ANN)
     assert links.opened(store.new_id()).over == "unknown" and links.of_owner(ANN) == []
+
+
+def test_a_record_that_cannot_be_read_for_a_moment_loses_nothing(home, plan, monkeypatch):
+    """Too many open files while one link is looked at, and another is made: the first one opens again afterwards."""
+    name = links.make(plan, ANN)
+    links._parsed.cache_clear()
+    read = links.Path.read_bytes if hasattr(links, "Path") else type(home).read_bytes
+
+    def failing(path):
+        if path.name == f"{name}{links.RECORD}":
+            raise OSError(24, "Too many open files")
+        return read(path)
+
+    old = links.time.time() - 2 * links.UNFINISHED_S
+    os.utime(home / f"{name}{links.PLAN}", (old, old))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(home), "read_bytes", failing)
+        assert links.opened(name).plan is None
+        links.make(plan, BOB)
+    assert links.opened(name).plan.document == plan.document

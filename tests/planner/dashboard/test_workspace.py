@@ -15,7 +15,7 @@ from planner.dashboard.frozen import links
 from planner.dashboard.state import store
 from planner.dashboard.state.scenario import Scenario
 from planner.dashboard.state.session import Work, opened
-from planner.dashboard.state.workspace import MOST_WORKS, Workspace, is_kept, list_of
+from planner.dashboard.state.workspace import MOST_WORKS, Workspace, _last, is_kept, list_of
 from planner.dashboard.views import plan as plan_page
 from planner.messages import languages
 from planner.report.locale import Words
@@ -156,6 +156,7 @@ def test_a_workspace_is_named_and_opened_in_another_browser_by_its_private_addre
     cookie_is(monkeypatch, "")
     other = page_of(workspace=ANN)
     assert not other.exception and other.session_state.work.browser == ANN and "workspace" not in other.query_params
+    assert other.session_state.addressed  # no cookie is set by the address of somebody else
     dead = page_of(workspace=BOB)
     assert [title.value for title in dead.header] == [Words("en")("link.dead")] and not dead.metric
 
@@ -168,3 +169,9 @@ def test_what_is_for_others_holds_no_secret_of_the_workspace(monkeypatch):
     assert ANN not in link and page.session_state.work.id not in link
     assert Workspace.of(ANN).kept and [each.owner for each in links.of_owner(ANN)] == [links.owner_of(ANN)]
     assert ANN not in str(dict(page.query_params))
+
+
+def test_the_entry_at_hand_is_never_given_up_for_older_ones():
+    entries = {str(i): i for i in range(5)}
+    kept = dict(list(_last(entries, "0", 9).items())[-3:])
+    assert kept == {"3": 3, "4": 4, "0": 9}
