@@ -92,7 +92,10 @@ def _urgent_options(parser: argparse.ArgumentParser) -> None:
 
 def _share(text: str) -> float:
     """Parse a share such as 0.4 or 40%."""
-    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(Message.of("studies.share_above_zero", given=text).text()) from None
 
 
 def _roi_options(parser: argparse.ArgumentParser) -> None:

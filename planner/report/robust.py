@@ -146,7 +146,7 @@ def _sure_clauses(plan: Plan) -> Iterator[str]:
 
 
 def later_clauses(plan: Plan, short: bool = False) -> list[str]:
-    """State what a promise costs at most where systems are rented by the hour later, in the scenarios that need them; none where the plan does not say."""
+    """State about what a promise costs where systems are rented by the hour later, in the scenarios that need them; none where the plan does not say."""
     sure = plan.document.get("confidence") if plan.has_answer else None
     found = sure.get("hired") if sure else None
     if not found or plan.document.get("adaptation"):

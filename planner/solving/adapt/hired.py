@@ -68,7 +68,7 @@ class _Rent:
 
 
 def hired_promise(answer: Answer, scenarios: Scenarios, settled: Settled, rate: Floats) -> Hired | None:
-    """Bound the expected cost of hiring systems by the hour so that `KEPT_SHARE` of the scenarios are kept.
+    """Estimate the expected cost of hiring systems by the hour so that `KEPT_SHARE` of the scenarios are kept.
 
     None where the plan keeps the share already, where nothing is on offer by the hour, where a ceiling on totals or a goal other than cost
     makes the price of one system more than its rent, or where too few scenarios can be kept so.

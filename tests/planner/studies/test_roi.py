@@ -174,3 +174,6 @@ def test_a_share_may_be_stated_in_per_cent(capsys):
     for share in ("40%", "0.4"):
         assert main(["roi", "--cost", "1B CNY/month", "--chips", "10000", "--mfu", share, "--gain", "4 points"]) == OK
         assert "used to 40.0% of its peak" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["roi", "--cost", "1B CNY/month", "--chips", "10000", "--mfu", "a lot"])
+    assert "a lot" in capsys.readouterr().err
