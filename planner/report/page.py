@@ -28,9 +28,9 @@ from planner.report.load.paths import path_lines
 from planner.report.load.relays import load_lines
 from planner.report.marginal_values import ValuedLimit, over_words, valued_limits, worth_number, worth_unit
 from planner.report.outputs import adapt
+from planner.report.outputs.chapters import diagnosis_chapters
 from planner.report.paper import LINES, NAME_WIDTH, WIDTH, Block, Paper, filled, further, short
 from planner.report.phases import span_words, windows_of
-from planner.report.report import diagnosis_chapters
 from planner.report.story import cost_of_kinds, costs_of_sites, had, story
 from planner.report.why import coverage, explanations, looser, oldest, ratios
 from planner.report.why.verdict import opening_sentences

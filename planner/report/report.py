@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from catalog.units import MWH_J, TONNE_KG, show
 from planner.escape import markdown, terminal
-from planner.messages import DEFAULT, commas, listed, said, say, stopped, translated
+from planner.messages import DEFAULT, commas, listed, say, stopped, translated
 from planner.plan import Plan
-from planner.plan.rows.framing import Reach
 from planner.report import (
     electricity,
-    marginal_values,
-    notes,
     robust,
 )
 from planner.report.outputs import adapt
+from planner.report.outputs.chapters import chapters_of
 from planner.report.outputs.sections import sections_of
-from planner.report.why import coverage, explanations, looser
+from planner.report.why import coverage
 from planner.report.why.verdict import proof_clauses
 from planner.report.words import amount, status_words, whole, with_unit
 from planner.tables import as_csv, as_markdown, as_text, known_format
@@ -118,23 +115,6 @@ def _joined(parts: list[str]) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
 
 
-def chapters_of(plan: Plan, language: str = DEFAULT) -> list[tuple[str, list[str]]]:
-    """List the chapters of sentences in a language: diagnosis, notes on the spec, marginal values of limits, explanations."""
-    understood = [(notes.HEADING, list(notes.sentences(plan, language)))]
-    chapters = [
-        *diagnosis_chapters(plan, language),
-        *understood,
-        *marginal_values.chapters(plan),
-        (looser.HEADING, looser.sentences(plan)),
-        *explanations.chapters(plan),
-    ]
-    return [
-        (translated(heading, language), [translated(sentence, language) for sentence in sentences])
-        for heading, sentences in chapters
-        if sentences
-    ]
-
-
 def _markdown(plan: Plan, language: str) -> str:
     """Write the plan as Markdown."""
     opened = opening(plan, language)
@@ -153,47 +133,6 @@ def _markdown(plan: Plan, language: str) -> str:
         remark = f"\n{table.remark}\n" if table.remark else ""
         parts.append(f"## {table.heading}\n\n{as_markdown(table.rows)}{remark}")
     return _joined([*parts, ending(plan, language), closing(plan, language)])
-
-
-def diagnosis_chapters(plan: Plan, language: str = DEFAULT) -> list[tuple[str, list[str]]]:
-    """Explain why there is no plan, with the figures that workloads miss alone or the limit that was reached, and the smallest repair."""
-    found = plan.document["diagnosis"]
-    told = list(notes.sentences(plan, language, section=notes.REASONS))
-    reasons = [(notes.WHY, told)] if told else []
-    if found is None or (told and not found["conflict"]):
-        return reasons
-    by_amounts = found.get("conflict_of") == "amounts"
-    conflict = [say("diagnosis.limit", words=said(row, "words"), path=row["path"]) for row in found["conflict"]]
-    conflict = conflict or [say("diagnosis.no_time_for_limits")]
-    alone = len(conflict) == 1 and bool(found["conflict"])
-    if by_amounts:
-        conflict.append(say("diagnosis.others_kept"))
-        alone = False
-    parts = [*reasons, (say("heading.limit_in_conflict" if alone else "heading.limits_in_conflict"), conflict)]
-    if found.get("reach"):
-        parts.append((say("heading.reach"), list(_reach_words(found["reach"]))))
-    if found["repair"]:
-        checked = "diagnosis.repair_holds" if found["repair_checked"] else "diagnosis.repair_unchecked"
-        words = [*(said(row, "words") for row in found["repair"]), say(checked)]
-        words += [say("diagnosis.smaller_repair")] if by_amounts else []
-        parts.append((say("heading.repair"), words))
-    elif found["conflict"]:
-        parts.append((say("heading.repair"), [say("diagnosis.no_repair")]))
-    return parts
-
-
-def _reach_words(rows: Sequence[Reach]) -> Iterator[str]:
-    """Say how much of the demand of all workloads, or of one beside all of the others', any plan serves.
-
-    >>> list(_reach_words([{"workload": None, "at_most": 0.25}, {"workload": "chat", "at_most": 0.125}]))
-    ['at most 25.0% of all demand', 'or all of the other demand and at most 12.5% of chat']
-    """
-    for row in rows:
-        share = f"{row['at_most']:.1%}"
-        if row["workload"] is None:
-            yield say("diagnosis.reach_of_all", share=share)
-        else:
-            yield say("diagnosis.reach_of_one", share=share, workload=row["workload"])
 
 
 def totals_line(plan: Plan) -> str:

@@ -22,6 +22,7 @@ from planner.plan import Plan
 from planner.plan.embedded import as_data
 from planner.report import report
 from planner.report.heads import Section
+from planner.report.outputs.chapters import chapters_of
 from planner.report.outputs.sections import SECTIONS, tables_of
 from planner.report.story import story
 from planner.version import __version__
@@ -76,7 +77,7 @@ def html_page(plan: Plan, language: str = DEFAULT, with_charts: bool = True) -> 
         *charts,
         *(
             f"<h2>{_text(heading)}</h2>\n<ul>\n{''.join(f'<li>{_text(line)}</li>{chr(10)}' for line in lines)}</ul>"
-            for heading, lines in report.chapters_of(plan, language)
+            for heading, lines in chapters_of(plan, language)
         ),
         *(_section(key, found) for key, found in tables if found),
         _spec(plan, language),

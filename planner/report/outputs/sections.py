@@ -31,6 +31,7 @@ from planner.report.heads import Row, Section, section
 from planner.report.limits import limit_row, runner_up_row
 from planner.report.load import classes, first_token, kv_tiers, length_pools, packing, prefix_routing, sessions
 from planner.report.outputs import adapt
+from planner.report.outputs.parts import DECISION, EVIDENCE, OPERATIONS, PHYSICS, REASONS
 from planner.report.why import losses, ratios
 from planner.report.words import figure_words
 from planner.report.workloads import cost_rows, route_rows, workload_row
@@ -45,6 +46,8 @@ class PlanSection:
 
     key: str
     """The feature's word, which names its file of CSV and its sheet where the plan stores no table of it."""
+    part: str
+    """The part of a plan to which the section belongs, one of `planner.report.outputs.parts.PARTS`."""
     tables: Callable[[Plan], Tables]
     """Writes (heading, rows in words); a table without rows is left out."""
     stored: tuple[str, ...] = ()
@@ -124,39 +127,39 @@ def _sources(plan: Plan) -> list[Row]:
 
 
 SECTIONS = (
-    PlanSection("fleet", _fleet, ("fleet",)),
-    PlanSection("owned", owned_sections, ("owned",)),
-    PlanSection("rented", rented_sections, ("rented",)),
-    PlanSection("networks", _one("heading.networks", _networks), ("fabrics",)),
-    PlanSection("points", _one("heading.points", point_rows)),
-    PlanSection("deployments", _one("heading.deployments", deployment_rows), ("deployments",)),
-    PlanSection("packing", packing.sections, ("packing",)),
-    PlanSection("kv_tiers", kv_tiers.sections, ("kv_tiers",)),
-    PlanSection("prefix_routing", prefix_routing.sections),
-    PlanSection("workloads", _one("heading.workloads", _workloads), ("workloads",)),
-    PlanSection("losses", losses.sections),
-    PlanSection("reinforcement", reinforcement.sections),
-    PlanSection("first_token", first_token.sections),
-    PlanSection("length_pools", length_pools.sections),
-    PlanSection("sessions", sessions.sections, ("closed_loops",)),
-    PlanSection("classes", classes.sections),
-    PlanSection("quality", quality.sections, quality.TABLES),
-    PlanSection("grades", grades.sections),
-    PlanSection("costs", _costs, ("cost_lines", "carbon_lines")),
-    PlanSection("routes", _one("heading.routes", route_rows), ("routes",)),
-    PlanSection("lines", lines.sections, lines.TABLES),
-    PlanSection("electricity", electricity.sections, ("schedule", *electricity.TABLES, "price_contents")),
-    PlanSection("robust", robust.sections),
-    PlanSection("adapt", adapt.sections),
-    PlanSection("phases", phases.sections, (phases.PHASES, "postponed")),
-    PlanSection("interruptions", interruptions.sections, interruptions.TABLES),
-    PlanSection("facility", facility.sections, facility.TABLES),
-    PlanSection("ratios", ratios.sections),
-    PlanSection("limits", _one("heading.limits", _limits), ("limits", "looser")),
-    PlanSection("runner_up", _one("heading.runner_up", _runner_up), ("runner_up",)),
-    PlanSection("dropped", _one("heading.dropped", _dropped)),
-    PlanSection("assumptions", _one("heading.assumptions", _assumptions), ("assumptions",)),
-    PlanSection("sources", _one("heading.sources", _sources), ("provenance",)),
+    PlanSection("fleet", DECISION, _fleet, ("fleet",)),
+    PlanSection("owned", OPERATIONS, owned_sections, ("owned",)),
+    PlanSection("rented", OPERATIONS, rented_sections, ("rented",)),
+    PlanSection("networks", OPERATIONS, _one("heading.networks", _networks), ("fabrics",)),
+    PlanSection("points", OPERATIONS, _one("heading.points", point_rows)),
+    PlanSection("deployments", OPERATIONS, _one("heading.deployments", deployment_rows), ("deployments",)),
+    PlanSection("packing", OPERATIONS, packing.sections, ("packing",)),
+    PlanSection("kv_tiers", OPERATIONS, kv_tiers.sections, ("kv_tiers",)),
+    PlanSection("prefix_routing", OPERATIONS, prefix_routing.sections),
+    PlanSection("workloads", OPERATIONS, _one("heading.workloads", _workloads), ("workloads",)),
+    PlanSection("losses", PHYSICS, losses.sections),
+    PlanSection("reinforcement", OPERATIONS, reinforcement.sections),
+    PlanSection("first_token", OPERATIONS, first_token.sections),
+    PlanSection("length_pools", OPERATIONS, length_pools.sections),
+    PlanSection("sessions", OPERATIONS, sessions.sections, ("closed_loops",)),
+    PlanSection("classes", OPERATIONS, classes.sections),
+    PlanSection("quality", OPERATIONS, quality.sections, quality.TABLES),
+    PlanSection("grades", OPERATIONS, grades.sections),
+    PlanSection("costs", DECISION, _costs, ("cost_lines", "carbon_lines")),
+    PlanSection("routes", OPERATIONS, _one("heading.routes", route_rows), ("routes",)),
+    PlanSection("lines", OPERATIONS, lines.sections, lines.TABLES),
+    PlanSection("electricity", OPERATIONS, electricity.sections, ("schedule", *electricity.TABLES, "price_contents")),
+    PlanSection("robust", REASONS, robust.sections),
+    PlanSection("adapt", REASONS, adapt.sections),
+    PlanSection("phases", OPERATIONS, phases.sections, (phases.PHASES, "postponed")),
+    PlanSection("interruptions", OPERATIONS, interruptions.sections, interruptions.TABLES),
+    PlanSection("facility", OPERATIONS, facility.sections, facility.TABLES),
+    PlanSection("ratios", EVIDENCE, ratios.sections),
+    PlanSection("limits", REASONS, _one("heading.limits", _limits), ("limits", "looser")),
+    PlanSection("runner_up", REASONS, _one("heading.runner_up", _runner_up), ("runner_up",)),
+    PlanSection("dropped", REASONS, _one("heading.dropped", _dropped)),
+    PlanSection("assumptions", EVIDENCE, _one("heading.assumptions", _assumptions), ("assumptions",)),
+    PlanSection("sources", EVIDENCE, _one("heading.sources", _sources), ("provenance",)),
 )
 
 

@@ -1,5 +1,6 @@
 """Every table of a plan is in every output: the terminal, Markdown, HTML, CSV, the workbook and the dashboard."""
 
+import re
 from typing import get_type_hints
 
 import pytest
@@ -8,7 +9,9 @@ from planner.dashboard import sources
 from planner.dashboard.views.plan_sections import DRAWN
 from planner.plan.rows.document import PlanDocument
 from planner.report.outputs import html
-from planner.report.outputs.sections import SECTIONS, csv_tables, sections_of
+from planner.report.outputs.chapters import CHAPTERS, chapters_of
+from planner.report.outputs.parts import PARTS
+from planner.report.outputs.sections import SECTIONS, csv_tables, sections_of, tables_of
 from planner.report.report import opening, render
 
 ELSEWHERE = {"notes", "reasons"}  # lists of sentences, which every output writes as a chapter
@@ -50,3 +53,23 @@ def test_csv_holds_a_table_for_every_section_with_rows(plan):
         filled = any(rows for _, rows in one.tables(plan))
         names = one.stored or (one.key,)
         assert not filled or any(tables.get(name) for name in names) or len(one.tables(plan)) > 1, one.key
+
+
+def test_every_section_and_every_chapter_belongs_to_one_part():
+    registered = [*SECTIONS, *CHAPTERS]
+    assert {each.part for each in registered} <= set(PARTS)
+    assert len({each.key for each in CHAPTERS}) == len(CHAPTERS)
+
+
+@pytest.mark.parametrize("name", sources.examples())
+def test_the_parts_share_out_the_headings_of_a_report(name):
+    """Each heading of the Markdown comes from the sections and chapters of exactly one part."""
+    plan = sources.plan_of_example(name)
+    headings = re.findall(r"(?m)^## (.*)$", render(plan, "md"))
+    parts = {
+        part: [heading for heading, _ in chapters_of(plan, part=part)]
+        + [table.heading for one in SECTIONS if one.part == part for table in tables_of(one, plan)]
+        for part in PARTS
+    }
+    assert headings and sorted(headings) == sorted(heading for found in parts.values() for heading in found)
+    assert len(headings) == len(set(headings))
