@@ -19,7 +19,7 @@ from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.plan import Plan
-from planner.plan.rows.adapt import Adaptation, Need, Signed, StatisticalGap, Values
+from planner.plan.rows.adapt import Adaptation, Kept, Need, Signed, StatisticalGap, Values
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import seconds_from
 from planner.scenarios.redispatch import left_out
@@ -177,7 +177,7 @@ def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
     return {
         "promise": asked.promise, "risk": asked.risk,
         "dates": [{"at_s": at, "performance": p, "demand": d} for at, p, d in zip(dates.at_s, dates.performance, dates.demand, strict=True)],
-        "sign": _signed(found), "open": opened(found), "triggers": triggers(tree), "tree": tree,
+        "sign": _signed(found), "kept": _kept(found), "open": opened(found), "triggers": triggers(tree), "tree": tree,
         "leaves": found.tree.leaves.count, "slots": found.model.data.slots,
         "tree_cost": float(weight @ costs) + other, "tree_kept": float(weight @ found.first.kept), "unserved_factor": found.factor,
         "fresh": {
@@ -247,6 +247,18 @@ def _signed(found: Adapted) -> list[Signed]:
             row: Signed = {**row_of(model.options[model.data.option[u]]), "count": round(count), "from_s": begins}
             rows.append((-count * float(model.unit_cost()[u]), row))
     return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+
+
+def _kept(found: Adapted) -> list[Kept]:
+    """List the owned systems that stay at the start; the rest of each entry is sold."""
+    model, rows = found.model, []
+    for k, option in enumerate(model.options):
+        there = (model.data.option == k) & (model.data.stage == 0) & model.data.covers[:, 0]
+        count = round(float(found.first.held[there, 0].sum()))
+        if option.offer.owned is not None and count:
+            row: Kept = {**row_of(option), "count": count}
+            rows.append(row)
+    return rows
 
 
 def _needs(found: Adapted) -> list[Need]:

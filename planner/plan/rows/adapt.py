@@ -27,6 +27,12 @@ class Signed(Way):
     from_s: Number
 
 
+class Kept(Way):
+    """State the systems owned already that stay at the start: `count` of them at a site."""
+
+    count: Whole
+
+
 class Open(Way):
     """State an option that is kept open: the last date at which it must be decided (null: any time, for it is there at once), in which share of
     the fresh scenarios it is used, and how many systems there at the mean of these scenarios and at most in nine of ten."""
@@ -148,6 +154,7 @@ class Adaptation(TypedDict):
     risk: Text
     dates: list[DecisionDate]
     sign: list[Signed]
+    kept: NotRequired[list[Kept]]
     open: list[Open]
     triggers: list[Trigger]
     needs: NotRequired[list[Need]]

@@ -5,7 +5,8 @@ Both plans hold what was bought and is committed; their difference is what the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -16,6 +17,8 @@ from planner.facts import Fact
 from planner.messages import Message, say
 from planner.pipeline import solve_document
 from planner.plan import Plan
+from planner.plan.rows.adapt import Adaptation
+from planner.plan.rows.fleet import Owned
 from planner.report.words import amount, how_words, share_words
 from planner.solving.standing import Progress
 from planner.solving.variants import resolved
@@ -27,14 +30,14 @@ from planner.studies.against.worth import with_actual
 from planner.studies.compare import TABLES, Comparison, compare
 from planner.studies.replan.held import Holding, Place, as_delivered, planned_holdings
 from planner.studies.replan.rebased import Observed, Rebased, rebased
-from planner.studies.replan.triggers import held_against, table
+from planner.studies.replan.triggers import OBTAIN, held_against, table
 from planner.studies.replan.triggers import words as words_on_rules
 
 RECENT_D = 28
 """Days before the day of the new plan whose rows of rates, lengths, latencies and power count; deliveries, progress and prices count by their latest row."""
 SHOWN = ("parts", "fleet", "deployments", "limits")
 """Tables of the difference between both plans that people read."""
-KEEP, SELL, GIVE_BACK, OBTAIN = "keep", "sell", "give_back", "obtain"
+KEEP, SELL, GIVE_BACK = "keep", "sell", "give_back"
 Row = dict[str, Any]
 
 
@@ -112,7 +115,7 @@ class Replanned:
         words = [say("replan.held", day=day, bought=counts["buy"], reserved=counts["reserved"])]
         if late:
             words.append(say("replan.late", count=late))
-        words += words_on_rules(self.rules)
+        words += words_on_rules(self.rules, self.rows)
         difference = self.difference
         if difference is None:
             bad = self.after if not self.after.has_answer else self.as_planned
@@ -122,6 +125,12 @@ class Replanned:
             code = "replan.more" if difference > 0 else "replan.less"
             share = share_words(abs(difference / self.as_planned.value)) if self.as_planned.value else ""
             words.append(say(code, day=day, value=f"{amount(self.after.value)} {unit}", money=f"{amount(abs(difference))} {unit}", share=share))  # fmt: skip
+            adapted: list[Adaptation | None] = [
+                plan.document.get("adaptation") for plan in (self.as_planned, self.after)
+            ]
+            costs = [amount(each["fresh"]["cost"]) for each in adapted if each is not None]
+            if len(costs) == len(adapted):
+                words.append(say("replan.expected", planned=f"{costs[0]} {unit}", observed=f"{costs[1]} {unit}"))
             if abs(difference) <= self.doubt:
                 words.append(say("replan.doubt", money=f"{amount(self.doubt)} {unit}"))
         return [*words, *(note.text() for note in self.notes)]
@@ -146,8 +155,11 @@ class Replanned:
             (say("replan.head_do", day=self.day.isoformat()), done),
         ]
         if self.comparison is not None:
-            printed = self.comparison.printed(SHOWN)
-            found += [(say("replan.head_change", table=TABLES[table]), rows) for table, rows in printed if rows]
+            adapts = self.after.document.get("adaptation") is not None
+            if adapts and (rows := held_from_now((self.as_planned, self.after))):
+                found.append((say("replan.head_held", day=self.day.isoformat()), rows))
+            code = "replan.head_predicted" if adapts else "replan.head_change"
+            found += [(say(code, table=TABLES[table]), rows) for table, rows in self.comparison.printed(SHOWN) if rows]
         return found
 
 
@@ -163,45 +175,76 @@ def _held(each: Holding) -> Row:
 
 
 def actions(plan: Plan) -> list[Row]:
-    """List what a plan does with systems: keep, sell or give back what it starts with, and obtain others (of those by the hour, the most at once)."""
-    rows: list[Row] = []
+    """List what a plan does with systems: keep, sell or give back what it starts with, and obtain others (of those by the hour, the most at once).
+
+    Rows of one action on one kind at one site until one day are one row. Of a plan with `adapt` counts its first stage, not the plan as predicted: contracts
+    run, for later dates decide which go back.
+    """
+    adapted: Adaptation | None = plan.document.get("adaptation")
+    counts: Counter[tuple[str, str, str, str, str | None]] = Counter()
 
     def add(do: str, row: Mapping[str, Any], how: str, count: int, until: str | None = None, site: str = "") -> None:
         if count:
-            rows.append(
-                {
-                    "do": do,
-                    "count": count,
-                    "system": row["system"],
-                    "how": how,
-                    "site": site or row["site"],
-                    "until": until,
-                }
-            )
+            counts[do, row["system"], how, site or row["site"], until] += count
 
-    for row in plan.document.get("owned") or ():
-        add(KEEP, row, "buy", row["kept"] + row["idle"])
-        for region, count in row["moved"].items():
-            add(KEEP, row, "buy", count, site=region)
-        add(SELL, row, "buy", row["sold"])
+    for do, row, count, site in _owned(plan, adapted):
+        add(do, row, "buy", count, site=site)
     for rent in plan.document.get("rented") or ():
+        if adapted is not None:
+            add(KEEP, rent, "reserved", rent["count"], rent["until"])
+            continue
         add(KEEP, rent, "reserved", rent["kept"], rent["until"])
         for more in rent["extended"]:
             add(KEEP, rent, "reserved", more["count"], more["day"])
         for back in rent["given_back"]:
             add(GIVE_BACK, rent, "reserved", back["count"], back["day"])
-    for signed in (plan.document.get("adaptation") or {"sign": []})["sign"]:
+    for signed in () if adapted is None else adapted["sign"]:
         if signed["offer"].startswith("offers"):
             add(OBTAIN, signed, signed["how"], signed["count"])
     new: dict[tuple[str, str, str, str], int] = {}
-    for held in () if plan.document.get("adaptation") else plan.fleet:
+    for held in () if adapted is not None else plan.fleet:
         if held["offer"].startswith("offers") and held["how"] != "api":
             key = (held["system"], held["how"], held["site"], held["offer"])
             by_window = held["how"] in ("on_demand", "spot")
             new[key] = max(new.get(key, 0), held["count"]) if by_window else new.get(key, 0) + held["count"]
     for (system, how, site, _), count in new.items():
         add(OBTAIN, {"system": system, "site": site}, how, count)
-    return rows
+    return [
+        {"do": do, "count": count, "system": system, "how": how, "site": site, "until": until}
+        for (do, system, how, site, until), count in counts.items()
+    ]
+
+
+def _owned(plan: Plan, adapted: Adaptation | None) -> Iterator[tuple[str, Owned, int, str]]:
+    """Yield (action, entry, systems, site) for the systems that are owned."""
+    stays = None if adapted is None else adapted.get("kept")
+    for row in plan.document.get("owned") or ():
+        if stays is None:
+            yield KEEP, row, row["kept"] + row["idle"], row["site"]
+            for region, count in row["moved"].items():
+                yield KEEP, row, count, region
+            yield SELL, row, row["sold"], row["site"]
+        else:
+            mine = [each for each in stays if each["offer"] == row["path"]]
+            for each in mine:
+                yield KEEP, row, each["count"], each["site"]
+            yield SELL, row, row["count"] - sum(each["count"] for each in mine), row["site"]
+
+
+def held_from_now(plans: Sequence[Plan]) -> list[Row]:
+    """Write for people the systems that each of two plans with `adapt` holds once it has signed, where the counts differ."""
+    counts = [Counter[tuple[str, str, str]]() for _ in plans]
+    for plan, found in zip(plans, counts, strict=True):
+        for row in actions(plan):
+            if row["do"] in (KEEP, OBTAIN):
+                found[row["site"], row["system"], row["how"]] += row["count"]
+    first, second = counts
+    return [
+        {say("replan.column_site"): site, say("replan.column_system"): system, say("replan.column_how"): how_words(how),
+         say("replan.column_planned"): first[site, system, how], say("replan.column_observed"): second[site, system, how]}
+        for site, system, how in dict.fromkeys([*first, *second])
+        if first[site, system, how] != second[site, system, how]
+    ]  # fmt: skip
 
 
 def replan(

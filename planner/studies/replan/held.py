@@ -16,6 +16,7 @@ from catalog.units import DAY_S, HOUR_S
 from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.plan import Plan
+from planner.plan.rows.adapt import Adaptation
 from planner.plan.rows.fleet import FleetRow
 from planner.problem.calendar import BORDER_TOL_S
 from planner.problem.facts import OfferFacts, ResolvedSpec
@@ -192,13 +193,21 @@ def orders(
 def aged(
     entries: Sequence[Mapping[str, Any]], plan: Plan, elapsed_s: float, stated: Sequence[OwnedSystems]
 ) -> list[dict[str, Any]]:
-    """Return the entries of `owned` from a day on: what the plan kept and moved, older by the time since; `stated`: the same entries, parsed."""
+    """Return the entries of `owned` from a day on: what the plan kept and moved, older by the time since; `stated`: the same entries, parsed.
+
+    Of a plan with `adapt` counts what its first stage keeps.
+    """
     rows = {row["path"]: row for row in plan.document.get("owned") or ()}
+    adapted: Adaptation | None = plan.document.get("adaptation")
+    kept = None if adapted is None else adapted.get("kept")
     found = []
     for i, (entry, parsed) in enumerate(zip(entries, stated, strict=True)):
         row = rows.get(f"owned[{i}]")
-        stays = Counter({entry["region"]: parsed.count if row is None else row["kept"] + row["idle"]})
-        stays.update({} if row is None else row["moved"])
+        if kept is not None:
+            stays = Counter({each["site"]: each["count"] for each in kept if each["offer"] == f"owned[{i}]"})
+        else:
+            stays = Counter({entry["region"]: parsed.count if row is None else row["kept"] + row["idle"]})
+            stays.update({} if row is None else row["moved"])
         older = {**entry, "age": f"{parsed.age + elapsed_s:.0f} s"}
         if parsed.lease_end is not None:
             if parsed.lease_end <= elapsed_s:
@@ -211,8 +220,12 @@ def aged(
 def running(
     entries: Sequence[Mapping[str, Any]], plan: Plan, day: date, until_of: Mapping[int, date]
 ) -> list[dict[str, Any]]:
-    """Return the entries of `rented` on `day`: less what the plan has given back, with what it has extended; `until_of`: ends of the contracts by entry."""
-    rows = {row["path"]: row for row in plan.document.get("rented") or ()}
+    """Return the entries of `rented` on `day`: less what the plan has given back, with what it has extended; `until_of`: ends of the contracts by entry.
+
+    A plan with `adapt` gives nothing back and extends nothing before its later dates, which decide anew.
+    """
+    adapts = plan.document.get("adaptation") is not None
+    rows = {} if adapts else {row["path"]: row for row in plan.document.get("rented") or ()}
     found = []
     for i, entry in enumerate(entries):
         row = rows.get(f"rented[{i}]")

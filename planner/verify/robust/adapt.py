@@ -64,6 +64,16 @@ def _check_rows(plan: CheckedPlan, found: Adaptation) -> None:
     for path, count in counts.items():
         if path in offers and count > offers[path].supply:
             plan.say("adaptation.sign", "verify.not_above", given=repr(count), most=repr(offers[path].supply))
+    owned: dict[str, float] = {}
+    for i, kept in enumerate(found.get("kept", ())):
+        owned[kept["offer"]] = owned.get(kept["offer"], 0.0) + kept["count"]
+        offer = offers.get(kept["offer"])
+        if offer is None or offer.owned is None or offer.system != kept["system"]:
+            plan.say(f"adaptation.kept[{i}]", "verify.not_on_offer")
+        elif owned[kept["offer"]] > offer.supply:
+            plan.say(
+                f"adaptation.kept[{i}]", "verify.not_above", given=repr(owned[kept["offer"]]), most=repr(offer.supply)
+            )
 
 
 def _check_needs(plan: CheckedPlan, found: Adaptation) -> None:
