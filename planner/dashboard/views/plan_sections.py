@@ -18,9 +18,9 @@ from planner.escape import markdown, page
 from planner.messages import listed, stopped
 from planner.plan import Plan
 from planner.report import notes
-from planner.report.charts import costs, fleet, flows, hours
+from planner.report.charts import costs, fleet, flows, hours, needs
 from planner.report.locale import Words
-from planner.report.outputs import excel, html
+from planner.report.outputs import adapt, excel, html
 from planner.report.outputs.sections import SECTIONS, tables_of
 from planner.report.phases import phase_name
 from planner.report.story import story
@@ -37,6 +37,7 @@ DRAWN = frozenset(
         "points",
         "workloads",
         "quality",
+        "adapt",
         "costs",
         "routes",
         "phases",
@@ -64,6 +65,7 @@ def draw_rest(
     if headline.tells_figures(plan):
         _downloads(shown, t)
         _why(plan, t)
+        _adapting(shown, t)
         st.subheader(t("section.fleet"))
         st.fragment(_places)(shown, t)
     elif plan.has_answer:
@@ -148,9 +150,22 @@ def _why(plan: Plan, t: Words) -> None:
     st.subheader(t("section.why"))
     told = [
         t("list.colon", question=f"**{t.phrase(question)}**", clauses=page(t.phrase(stopped(listed(clauses)))))
-        for question, clauses in story(plan, whole=True)
+        for question, clauses in [*adapt.story(plan), *story(plan, whole=True)]
     ]
     st.markdown("\n".join(f"- {answer}" for answer in told))
+
+
+def _adapting(shown: Shown, t: Words) -> None:
+    """Draw the chips needed by date against the chips signed, and the tables of a plan that is adapted later; nothing for any other."""
+    for table in (table for one in SECTIONS if one.key == "adapt" for table in tables_of(one, shown.plan, t.language)):
+        is_drawn = table.heading == t.phrase(adapt.NEEDS)
+        if is_drawn:
+            st.subheader(table.heading)
+            draw_chart(shown, t, needs.fan_chart)
+        with st.expander(table.heading, expanded=not is_drawn):
+            st.dataframe(_as_texts(table.rows), hide_index=True, width="stretch")
+            if table.remark:
+                st.caption(page(table.remark))
 
 
 def _flows(shown: Shown, t: Words) -> None:

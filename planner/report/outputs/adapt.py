@@ -14,15 +14,29 @@ from planner.report.phases import window_dates
 from planner.report.words import amount, between, how_words, share_words
 
 QUESTION, COST = say("adapt.question"), say("adapt.question_of_cost")
+OPEN, NEEDS = say("adapt.question_of_open"), say("heading.needs")
 PROMISE_TOL = 0.03  # share of scenarios: less below the promise is what samples differ by
 NAMED = 3  # systems that the sentence names
 DRAWN = 32  # columns of a range that is drawn in text
 
 
 def story(plan: Plan) -> list[tuple[str, list[str]]]:
-    """Return what to sign now, and what that costs, as (question, clauses)."""
+    """Return what to sign now, what to keep open, and what that costs, as (question, clauses)."""
     found = clauses(plan)
-    return [(question, told) for question, told in ((QUESTION, found[:1]), (COST, found[1:])) if told]
+    parts = ((QUESTION, found[:1]), (OPEN, open_clauses(plan)), (COST, found[1:]))
+    return [(question, told) for question, told in parts if told]
+
+
+def open_clauses(plan: Plan) -> list[str]:
+    """State how many options stay open, by when the first is decided, and that keeping them costs nothing; empty without options."""
+    found: Adaptation | None = plan.document.get("adaptation")
+    if found is None or not found["open"]:
+        return []
+    dates = [row["decided_s"] for row in found["open"] if row["decided_s"] is not None]
+    count = f"{len(found['open']):,}"
+    if not dates:
+        return [say("adapt.open_any_time", count=count)]
+    return [say("adapt.open_until", count=count, day=_day(window_dates(plan)[0], min(dates)))]
 
 
 def clauses(plan: Plan) -> list[str]:
@@ -75,7 +89,7 @@ def sections(plan: Plan) -> list[tuple[str, list[Row]]]:
     return [
         (say("heading.sign_today"), [_signed(start, row) for row in found["sign"]]),
         (say("heading.keep_open"), [_open(start, row) for row in found["open"]]),
-        (say("heading.needs"), [_need(start, row, most_chips(found)) for row in found.get("needs", ())]),
+        (NEEDS, [_need(start, row, most_chips(found)) for row in found.get("needs", ())]),
         (say("heading.triggers"), [_trigger(start, row) for row in found["triggers"]]),
         (say("heading.adapting"), _worth(found)),
     ]
@@ -96,7 +110,7 @@ def blocks(plan: Plan) -> list[Block]:
     signed = [(row["system"], how_words(row["how"]), f"{row['count']:,}", row["site"]) for row in found["sign"]]
     shown = [
         Block(say("heading.sign_today"), (left("how"), right("count"), left("where")), signed, further(len(signed)), least=3),
-        Block(say("heading.needs"), columns, needs, further(len(needs)), least=2),
+        Block(NEEDS, columns, needs, further(len(needs)), least=2),
         Block(say("heading.triggers"), (right("fires_in"), left("")), entries, further(len(entries)), least=2),
     ]  # fmt: skip
     return [block for block in shown if block.entries]

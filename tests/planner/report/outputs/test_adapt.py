@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import timedelta
 
 import pytest
 
@@ -11,6 +12,7 @@ from planner.plan import Plan
 from planner.report.outputs import adapt
 from planner.report.outputs.sections import sections_of
 from planner.report.page import one_page
+from planner.report.phases import window_dates
 
 DAY_S = 86400.0
 WAY = {
@@ -23,10 +25,9 @@ WAY = {
 }
 
 
-@pytest.fixture
-def adapted() -> Plan:
-    """A stored plan with a section `adaptation`."""
-    document = copy.deepcopy(sources.stored_plan().document)
+def adapting(plan: Plan) -> Plan:
+    """Return a plan with a section `adaptation`."""
+    document = copy.deepcopy(dict(plan.document))
     document["adaptation"] = {
         "promise": 0.8, "risk": "expected", "dates": [], "sign": [{**WAY, "how": "buy", "count": 11, "from_s": 0.0}], "open": [],
         "needs": [
@@ -39,6 +40,12 @@ def adapted() -> Plan:
         "values": dict.fromkeys(("adapting", "stochastic", "perfect", "performance", "demand")), "gap": None, "other_cost": 0.0, "plain_cost": 2e6,
     }  # fmt: skip
     return Plan(document)
+
+
+@pytest.fixture
+def adapted() -> Plan:
+    """A stored plan with a section `adaptation`."""
+    return adapting(sources.stored_plan())
 
 
 def test_the_page_tells_what_to_sign_from_the_plan_as_predicted(adapted):
@@ -56,6 +63,19 @@ def test_systems_that_go_back_are_kept_open(adapted):
     document["adaptation"]["open"] = [{**row, "returns": True}, {**row, "returns": False}]
     table = next(each for each in sections_of(Plan(document)) if each.heading == "Keep open")
     assert [each["how"] for each in table.rows] == ["give back", "reserved"]
+
+
+def test_the_page_says_what_is_kept_open_and_until_when(adapted):
+    document = copy.deepcopy(adapted.document)
+    row = {**WAY, "share": 0.3, "mean": 2.0, "high": 4.0}
+    document["adaptation"]["open"] = [{**row, "decided_s": None}]
+    assert "Options to keep open: 1, to be used at any time" in one_page(Plan(document))
+    document["adaptation"]["open"] += [{**row, "decided_s": 365 * DAY_S}, {**row, "decided_s": 42 * DAY_S}]
+    page = one_page(Plan(document))
+    first = (window_dates(adapted)[0] + timedelta(days=42)).isoformat()
+    assert f"Options to keep open: 3, the first to be decided by {first}" in page
+    assert len(page.splitlines()) <= 58
+    assert "Options to keep open" not in one_page(adapted)
 
 
 def test_the_page_shows_needs_and_rules(adapted):
@@ -84,7 +104,6 @@ def test_the_fan_chart_ends_with_the_horizon(adapted):
     pytest.importorskip("altair")
     from planner.report.charts.needs import fan_chart, need_rows
     from planner.report.locale import Words
-    from planner.report.phases import window_dates
 
     rows = need_rows(adapted)
     assert [row["high"] for row in rows] == [93.0, 1240.0, 1240.0]
