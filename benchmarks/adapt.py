@@ -2,9 +2,11 @@
 
     python benchmarks/adapt.py --worlds 50 --seed 62
 
-Four policies meet the same worlds: one plan as predicted, one plan with `robust` at 80 %, a plan that `replan` renews every quarter with the
-demand and the throughput observed by then, and a planner who knows the world and hires by the week. Systems are reserved until the end of
-the year or rented on demand by the quarter; a week is kept where all of its demand is served.
+Policies meet the same worlds: one plan as predicted, one plan with `robust` at 80 %, a plan that `replan` renews every quarter with the
+demand and the throughput observed by then, a plan with `adapt` at 80 % that is renewed in the same way, and a planner who knows the world and
+hires by the week. Systems are reserved until the end of the year or rented on demand: by the quarter as the plan says, or each week as many as
+the demand of the week before lacked, which plans with `adapt` leave to whoever runs the systems. A week is kept where all of its demand is
+served.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -31,7 +33,7 @@ from planner.plan import Plan
 from planner.problem.intervals import LABELS
 from planner.problem.scenarios import error_at
 from planner.solving.variants import resolved
-from planner.studies.replan.answer import replan
+from planner.studies.replan.answer import KEEP, OBTAIN, actions, replan
 
 START, WEEKS, QUARTER = date(2027, 1, 1), 52, 13
 HOURS = 7 * 24.0
@@ -61,6 +63,13 @@ SPEC: dict[str, Any] = {
     "simplicity": {"within": 0},
     "solver": {"gap": 0.01, "time_limit": "60 s"},
 }  # fmt: skip
+
+ADAPT = {
+    "promise": 0.8,
+    "demand": 0.3,
+    "dates": [{"at": f"{QUARTER * quarter} weeks"} for quarter in range(1, WEEKS // QUARTER)],
+}
+"""The block of the plans to adapt; demand differs by up to what a year's growth, one standard deviation off, changes."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +128,26 @@ def once(world: World, capacity: float, plan: Plan) -> Outcome:
     return valued(world, capacity, np.full(WEEKS, float(reserved)), np.full(WEEKS, float(hired)))
 
 
-def renewed(world: World, capacity: float, tokens: float, plan: Plan, folder: Path) -> Outcome:
-    """Renew the plan every quarter with the demand of the last four weeks and the throughput of the first measurement on."""
+def signed(plan: Plan) -> tuple[int, int]:
+    """Count the systems that a plan with `adapt` holds once it has signed, and none on demand."""
+    rows = [row for row in actions(plan) if row["do"] in (KEEP, OBTAIN) and row["how"] == "reserved"]
+    return sum(row["count"] for row in rows), 0
+
+
+def by_last_week(world: World, capacity: float, reserved: Floats) -> Outcome:
+    """Hire on demand each week what the systems reserved lacked for the demand of the week before, at their true throughput."""
+    need = np.ceil(world.demand / (capacity * world.speed))
+    before = np.concatenate([[0.0], need[:-1]])
+    return valued(world, capacity, reserved, np.maximum(before - reserved, 0.0))
+
+
+def renewed(
+    world: World, capacity: float, tokens: float, plan: Plan, folder: Path, counted: Callable[[Plan], tuple[int, int]]
+) -> tuple[Floats, Floats]:
+    """Renew the plan every quarter with the demand of the last four weeks and the throughput of the first measurement on.
+
+    Returns the systems reserved and rented on demand in each week, as `counted` in each plan.
+    """
     reserved, hired = np.zeros(WEEKS), np.zeros(WEEKS)
     for quarter in range(WEEKS // QUARTER):
         week = quarter * QUARTER
@@ -133,8 +160,8 @@ def renewed(world: World, capacity: float, tokens: float, plan: Plan, folder: Pa
             plan = replan(plan, [file], folder / f"own{quarter}", day=day).after
             if not plan.has_answer:
                 raise RuntimeError(plan.status)
-        reserved[week:], hired[week:] = counts(plan)
-    return valued(world, capacity, reserved, hired)
+        reserved[week:], hired[week:] = counted(plan)
+    return reserved, hired
 
 
 def main() -> None:
@@ -146,24 +173,31 @@ def main() -> None:
     began = time.perf_counter()
     plain = planner.solve(copy.deepcopy(SPEC), threads=1)
     robust = planner.solve({**copy.deepcopy(SPEC), "robust": {"confidence": 0.8, "prices": False}}, threads=1)
+    adaptive = planner.solve({**copy.deepcopy(SPEC), "adapt": ADAPT}, threads=1)
     (workload,) = plain.document["workloads"]
     able = [(p["capacity"], sum(pool["systems_per_replica"] for pool in p["pools"])) for p in workload["points"]]
     capacity = max(rate / systems for rate, systems in able)
-    print("plan once", counts(plain), "robust", counts(robust), flush=True)
+    print("plan once", counts(plain), "robust", counts(robust), "adapt", signed(adaptive), flush=True)
     found: dict[str, list[Outcome]] = {}
     for i, world in enumerate(worlds(asked.worlds, asked.seed)):
         if time.perf_counter() - began > asked.seconds:
             break
         best = clairvoyant(world, capacity)
         with tempfile.TemporaryDirectory() as folder:
-            again = renewed(world, capacity, capacity * 200.0, plain, Path(folder))
-        all_four = {"clairvoyant": best, "plan once": once(world, capacity, plain), "plan once, robust": once(world, capacity, robust), "replan every quarter": again}  # fmt: skip
-        for name, outcome in all_four.items():
+            again = renewed(world, capacity, capacity * 200.0, plain, Path(folder), counts)
+        with tempfile.TemporaryDirectory() as folder:
+            staged, _ = renewed(world, capacity, capacity * 200.0, adaptive, Path(folder), signed)
+        every = {
+            "clairvoyant": best, "plan once": once(world, capacity, plain), "plan once, robust": once(world, capacity, robust),
+            "replan every quarter": valued(world, capacity, *again), "replan every quarter, on demand by the week": by_last_week(world, capacity, again[0]),
+            "adapt, replan every quarter, on demand by the week": by_last_week(world, capacity, staged),
+        }  # fmt: skip
+        for name, outcome in every.items():
             found.setdefault(name, []).append(outcome)
         print(
             i,
             f"{world.speed:.2f}",
-            {n: (round(o.cost / best.cost, 2), round(o.kept, 2)) for n, o in all_four.items()},
+            {n: (round(o.cost / best.cost, 2), round(o.kept, 2)) for n, o in every.items()},
             flush=True,
         )
     cheapest = np.array([each.cost for each in found["clairvoyant"]])

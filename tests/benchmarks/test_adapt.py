@@ -43,3 +43,12 @@ def test_who_knows_the_world_keeps_all_weeks_at_the_least_rent(demand, speed, re
     need = np.ceil(world.demand / (10.0 * speed))
     other = ADAPT.valued(world, 10.0, np.full(52, float(reserved)), np.maximum(need - reserved, 0.0))
     assert best.cost <= other.cost * (1 + 1e-12)
+
+
+def test_on_demand_by_the_week_is_what_the_week_before_lacked():
+    """A system carries 5 at half speed: of a demand of 10, then 20, two reserved lack two systems from the week after the step on."""
+    world = ADAPT.World(np.repeat([10.0, 20.0], ADAPT.WEEKS // 2), 0.5)
+    found = ADAPT.by_last_week(world, 10.0, np.full(ADAPT.WEEKS, 2.0))
+    late = ADAPT.WEEKS // 2 - 1
+    assert found.cost == pytest.approx(168 * (52 * 2 * ADAPT.RESERVED + late * 2 * ADAPT.ON_DEMAND))
+    assert found.kept == pytest.approx(51 / 52)
