@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import hmac
+import ipaddress
 import json
+import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -35,10 +38,16 @@ MOST_LINKS = 2_000
 """That live at a time, of all owners together."""
 MOST_OF_OWNER = 100
 """That live at a time, of one owner."""
+MOST_OF_CLIENT = 200
+"""That live at a time, made from one address, under whatever secrets: a client chooses its secret, and an office shares an address."""
 MOST_BYTES = 8_000_000
 """Of one plan, packed."""
 MOST_FOLDER_BYTES = 2_000_000_000
 """Of all plans together, packed."""
+MOST_CLIENT_BYTES = MOST_FOLDER_BYTES // 5
+"""Of the plans that one address made, packed."""
+MOST_OVER = 5 * MOST_LINKS
+"""Records of links that are over; beyond, those that ended longest ago say no more why."""
 MOST_LETTERS = 120
 """Of a title and of the name of an author."""
 REMEMBERED_S = 365 * DAY_S
@@ -50,6 +59,7 @@ LINK = "link"
 HOME = "links"
 PLAN, PAGE, RECORD = ".json.gz", ".html.gz", ".link"
 VERSION = 1
+_KEY = "clients.key"
 _LOCK = threading.RLock()  # visitors are threads of one server
 Over = Literal["unknown", "expired", "removed", "damaged"]
 """Why a link does not open."""
@@ -75,6 +85,8 @@ class Record:
     """Of the example."""
     language: str = ""
     """Of the report; empty where none was written."""
+    client: str = ""
+    """Keyed hash of the address that made it; empty where the server does not know the address, as on its own machine."""
     removed: bool = False
 
     def over(self) -> Over | None:
@@ -101,6 +113,27 @@ def owner_of(secret: str) -> str:
     return hashlib.sha256(f"links of {secret}".encode()).hexdigest()
 
 
+def client_of(address: str | None) -> str:
+    """Return the name under which the links made from an address are counted; empty for an unknown one.
+
+    The key is drawn once and lies beside the links, not among them: the records alone do not tell an address. Of IPv6 the network of 64 bits
+    counts, for one client has all of it. Raises OSError where the key can be neither read nor written.
+    """
+    if not address:
+        return ""
+    with suppress(ValueError):
+        where = ipaddress.ip_address(address)
+        if isinstance(where, ipaddress.IPv6Address):
+            address = str(where.ipv4_mapped or ipaddress.ip_network((int(where), 64), strict=False))
+    key = store.folder() / _KEY
+    with _LOCK:
+        if not key.exists():
+            key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_file(key, secrets.token_bytes(32))
+            key.chmod(0o600)
+        return hmac.new(key.read_bytes(), address.encode(), hashlib.sha256).hexdigest()
+
+
 def day(seconds: float) -> str:
     """Write the day of a time since 1970 [s], in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
@@ -110,6 +143,7 @@ def make(
     plan: Plan,
     secret: str,
     *,
+    address: str | None = None,
     title: str = "",
     author: str = "",
     base: str = "",
@@ -117,13 +151,17 @@ def make(
     keep_days: int | None = None,
     report: tuple[str, str] = ("", ""),
 ) -> str:
-    """Freeze a plan under a new id, which is returned; `report`: language and HTML of its report.
+    """Freeze a plan under a new id, which is returned; `address`: of the client, if known; `report`: language and HTML of its report.
 
     Raises SpecError where the store takes none, with the remedy.
     """
     content, sheet = packed(plan), gzip.compress(report[1].encode(), compresslevel=6, mtime=0)
     if len(content) + len(sheet) > MOST_BYTES:
         raise _refused("links.too_large", most=f"{MOST_BYTES / 1e6:g} MB")
+    try:
+        client = client_of(address)
+    except OSError:
+        raise _refused("links.not_writable") from None
     now, name = time.time(), store.new_id()
     record = Record(
         id=name,
@@ -136,9 +174,10 @@ def make(
         base=base,
         edits=tuple(edits),
         language=report[0],
+        client=client,
     )
     with _LOCK:
-        _make_room(record.owner, len(content) + len(sheet))
+        _make_room(record, len(content) + len(sheet))
         try:
             folder().mkdir(mode=0o700, parents=True, exist_ok=True)
             write_file(folder() / f"{name}{PLAN}", content)
@@ -189,7 +228,7 @@ def remove(name: str, secret: str) -> bool:
         if record is None or record.owner != owner_of(secret):
             return False
         try:
-            _write(replace(record, removed=True, title="", author="", base="", edits=()))
+            _write(replace(record, removed=True, until_s=min(record.until_s, time.time()), title="", author="", base="", edits=()))
             for ending in (PLAN, PAGE):
                 (folder() / f"{name}{ending}").unlink(missing_ok=True)
         except OSError:
@@ -197,31 +236,43 @@ def remove(name: str, secret: str) -> bool:
     return True
 
 
-def _make_room(owner: str, size: int) -> None:
+def _make_room(new: Record, size: int) -> None:
     """Remove plans of links that are over, and the records of links long over. Raises SpecError where the store is full nonetheless."""
-    living, over, mine = set[str](), set[str](), 0
+    living, over = dict[str, Record](), list[Record]()
     for record in _records():
         if record.over() is None:
-            living.add(record.id)
-            mine += record.owner == owner
-            continue
-        over.add(record.id)
-        if record.until_s + REMEMBERED_S < time.time():
+            living[record.id] = record
+        else:
+            over.append(record)
+    over.sort(key=lambda record: -record.until_s)
+    for i, record in enumerate(over):
+        if i >= MOST_OVER or record.until_s + REMEMBERED_S < time.time():
             with suppress(OSError):
                 (folder() / f"{record.id}{RECORD}").unlink()
-    held = 0
+    held, of_client = _held(living, {record.id for record in over}, new.client)
+    if sum(record.owner == new.owner for record in living.values()) >= MOST_OF_OWNER:
+        raise _refused("links.too_many", most=str(MOST_OF_OWNER))
+    made = sum(record.client == new.client for record in living.values()) if new.client else 0
+    if made >= MOST_OF_CLIENT or of_client + size > MOST_CLIENT_BYTES:
+        raise _refused("links.client_full")
+    if len(living) >= MOST_LINKS or held + size > MOST_FOLDER_BYTES:
+        raise _refused("links.full")
+
+
+def _held(living: Mapping[str, Record], over: Container[str], client: str) -> tuple[int, int]:
+    """Add up the bytes of plans and reports, of all and of a client, and remove those that belong to no living link."""
+    held = of_client = 0
     for path in (*folder().glob(f"*{PLAN}"), *folder().glob(f"*{PAGE}")):
         with suppress(OSError):
             status = path.stat()
             name = path.name.partition(".")[0]
             if name in living or (name not in over and (folder() / f"{name}{RECORD}").exists()):
                 held += status.st_size  # a record that cannot be read now may be that of a living link
+                if client and name in living and living[name].client == client:
+                    of_client += status.st_size
             elif status.st_mtime + UNFINISHED_S < time.time():
                 path.unlink()
-    if mine >= MOST_OF_OWNER:
-        raise _refused("links.too_many", most=str(MOST_OF_OWNER))
-    if len(living) >= MOST_LINKS or held + size > MOST_FOLDER_BYTES:
-        raise _refused("links.full")
+    return held, of_client
 
 
 def _records() -> Iterator[Record]:

@@ -76,6 +76,7 @@ def _freeze(work: Work, shown: Shown, ways: dict[str, list[str]], t: Words) -> N
             name = links.make(
                 shown.plan,
                 work.browser,
+                address=_address_of_client(),
                 title=title,
                 author=author,
                 base=base,
@@ -89,6 +90,12 @@ def _freeze(work: Work, shown: Shown, ways: dict[str, list[str]], t: Words) -> N
             work.workspace.begin()  # so that the browser is known again
             _made(work, _address(name, ways))
             st.session_state[MINE] = links.of_owner(work.browser)
+
+
+def _address_of_client() -> str | None:
+    """Return the address that the visitor's browser connects from; None where it is that of the server or not known."""
+    found = st.context.ip_address
+    return found if isinstance(found, str) else None
 
 
 def _made(work: Work, link: str) -> None:

@@ -213,3 +213,49 @@ def test_a_record_that_cannot_be_read_for_a_moment_loses_nothing(home, plan, mon
         assert links.opened(name).plan is None
         links.make(plan, BOB)
     assert links.opened(name).plan.document == plan.document
+
+
+def test_one_address_cannot_fill_the_store_under_many_secrets(home, plan, monkeypatch):
+    monkeypatch.setattr(links, "MOST_OF_CLIENT", 3)
+    kept = [links.make(plan, store.new_id(), address="203.0.113.7") for _ in range(3)]
+    with pytest.raises(SpecError, match="your network"):
+        links.make(plan, store.new_id(), address="203.0.113.7")
+    others = [links.make(plan, ANN, address=address) for address in ("203.0.113.8", "2001:db8::1", None)]
+    assert all(links.opened(name).plan is not None for name in (*kept, *others))
+    for _ in range(2):
+        links.make(plan, store.new_id(), address="2001:db8::" + "abcd:" * 3 + "1")  # of the network of the one before
+    with pytest.raises(SpecError, match="your network"):
+        links.make(plan, store.new_id(), address="2001:db8::2")
+    links.make(plan, store.new_id(), address="2001:db8:1::2")
+    for _ in range(4):
+        links.make(plan, store.new_id())  # where the server knows no address, the other bounds hold alone
+
+
+def test_the_bytes_of_one_address_are_bounded(home, plan, monkeypatch):
+    links.make(plan, ANN, address="203.0.113.7")
+    size = sum(map(len, (content for name, content in files(home).items() if name.endswith(links.PLAN))))
+    monkeypatch.setattr(links, "MOST_CLIENT_BYTES", 2 * size - 1)
+    with pytest.raises(SpecError, match="your network"):
+        links.make(plan, BOB, address="203.0.113.7")
+    links.make(plan, BOB, address="203.0.113.8")
+
+
+def test_an_address_is_told_by_no_file_of_the_links(home, plan):
+    links.make(plan, ANN, address="203.0.113.7")
+    assert not [name for name, content in files(home).items() if b"203.0.113.7" in content]
+    assert links.client_of("203.0.113.7") == links.client_of("203.0.113.7") != links.client_of("203.0.113.8")
+    key = home.parent / "clients.key"
+    assert len(key.read_bytes()) == 32 and key.stat().st_mode & 0o077 == 0
+
+
+def test_what_is_over_longest_is_forgotten_first_and_nothing_that_lives(home, plan, monkeypatch):
+    """Whoever makes and removes links again and again fills no folder with their records."""
+    monkeypatch.setattr(links, "MOST_OVER", 2)
+    alive = links.make(plan, BOB)
+    gone = []
+    for _ in range(4):
+        gone.append(links.make(plan, ANN))
+        assert links.remove(gone[-1], ANN)
+    links.make(plan, ANN)
+    assert [links.opened(name).over for name in gone] == ["unknown", "unknown", "removed", "removed"]
+    assert links.opened(alive).plan is not None
