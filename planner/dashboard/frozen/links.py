@@ -228,7 +228,17 @@ def remove(name: str, secret: str) -> bool:
         if record is None or record.owner != owner_of(secret):
             return False
         try:
-            _write(replace(record, removed=True, until_s=min(record.until_s, time.time()), title="", author="", base="", edits=()))
+            _write(
+                replace(
+                    record,
+                    removed=True,
+                    until_s=min(record.until_s, time.time()),
+                    title="",
+                    author="",
+                    base="",
+                    edits=(),
+                )
+            )
             for ending in (PLAN, PAGE):
                 (folder() / f"{name}{ending}").unlink(missing_ok=True)
         except OSError:

@@ -19,7 +19,6 @@ from planner.errors import Issue, SpecError
 from planner.escape import page
 from planner.report.locale import Words
 
-MARK = "mark"  # column that marks the rows with problems
 TABS = (
     ("workloads", ("serving", "sessions", "training", "reinforcement")),
     ("sites", ("sites",)),
@@ -68,25 +67,11 @@ def _draft(work: Work) -> Draft:
     elif not any(_key(table, draft) in state for table in TABLES):  # the page was left, and its editors with it
         draft = draft.redrawn()
     else:
-        before = _marked(draft)
         draft = draft.changed({table.name: change_of(state.get(_key(table, draft))) for table in TABLES})
-        if _marked(draft) != before:
-            draft = draft.redrawn()
     if not draft.problems and draft.scenario != work.scenario:
         work.turn_to(draft.scenario)
     state.draft, state.draft_of = draft, work.scenario.key
     return draft
-
-
-def _marked(draft: Draft) -> set[tuple[str, int | None]]:
-    """List the rows with problems that its editors were drawn with.
-
-    Rows added since are left out: an editor drawn anew loses the text being typed, and a new row is wrong until its last cell is there.
-    """
-    by_table, _ = sorted_problems(draft.problems, draft.scenario.document(), TABLES)
-    drawn = {table.name: len(rows_of(table, draft.document)) for table in TABLES}
-    places = {(name, place.row) for name, found in by_table.items() for place, _ in found}
-    return {(name, row) for name, row in places if row is None or row < drawn[name]}
 
 
 def _key(table: Table, draft: Draft) -> str:
@@ -109,27 +94,20 @@ def _head(work: Work, draft: Draft, wrong: list[str], t: Words) -> None:
 
 
 def _table(table: Table, draft: Draft, document: Mapping[str, Any], problems: Problems, t: Words) -> None:
-    """Draw one table with its problems below."""
-    found = problems.get(table.name, ())
+    """Draw one table with its problems below, not in it: an editor whose data change is drawn anew, and what is being typed there is lost."""
     rows = rows_of(table, draft.document)
-    marked = {place.row for place, _ in found if place.row is not None and place.row < len(rows)}
     frame = pd.DataFrame({c.key: pd.Series([row.cells[c.key] for row in rows], dtype=_dtype(c)) for c in table.columns})
-    if marked:
-        frame.insert(0, MARK, ["⚠" if i in marked else "" for i in range(len(rows))])
     st.data_editor(
         frame,
         num_rows="dynamic" if table.grows else "fixed",
         hide_index=True,
         width="stretch",
         key=_key(table, draft),
-        column_config={
-            MARK: column_config.TextColumn("", disabled=True, width=30, pinned=True),
-            **{column.key: _config(column, rows, document, t) for column in table.columns},
-        },
+        column_config={column.key: _config(column, rows, document, t) for column in table.columns},
         placeholder="",
         alt=t(f"table.{table.name}"),
     )
-    for place, problem in found:
+    for place, problem in problems.get(table.name, ()):
         st.markdown(f":red[:material/error: {_where(table, place, rows_of(table, document), t)}: {_told(problem, t)}]")
 
 

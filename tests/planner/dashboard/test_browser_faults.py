@@ -24,8 +24,24 @@ def test_what_is_typed_just_after_a_row_was_added_stays(visit):
         page.keyboard.type(letter)
         page.wait_for_timeout(350)
     page.keyboard.press("Enter")
+    cells.filter(has_text="3 MW").first.wait_for(state="attached")
     page.get_by_text("Row 5 · Region").wait_for()
-    assert "3 MW" in cells.all_inner_texts()
+
+
+def test_what_is_typed_just_after_a_wrong_cell_stays(visit):
+    page = settled(visit("?base=mixed_fleet"))
+    page.get_by_role("link", name="Spec").click()
+    settled(page).get_by_role("tab", name="Sites").click()
+    settled(page).locator("[data-testid=stDataFrame]:visible").first.click(position={"x": 160, "y": 52})
+    page.keyboard.type("3 MB", delay=100)  # a power in bytes, in the first row
+    page.keyboard.press("Enter")
+    for letter in "7 MW":  # in the row below, more slowly than the page answers
+        page.keyboard.type(letter)
+        page.wait_for_timeout(350)
+    page.get_by_text("Row 1 (us-california) · Power at most").wait_for()
+    page.keyboard.press("Enter")
+    for row, text in ((0, "3 MB"), (1, "7 MW")):
+        page.locator(f"[data-testid=glide-cell-2-{row}]").filter(has_text=text).first.wait_for(state="attached")
 
 
 def test_each_step_of_a_visit_is_one_press_of_back(visit):
