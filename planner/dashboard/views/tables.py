@@ -94,7 +94,7 @@ def _head(work: Work, draft: Draft, wrong: list[str], t: Words) -> None:
 
 
 def _table(table: Table, draft: Draft, document: Mapping[str, Any], problems: Problems, t: Words) -> None:
-    """Draw one table with its problems below, not in it: an editor whose data change is drawn anew, and what is being typed there is lost."""
+    """Draw one table with its problems below, not in it: an editor whose data change is drawn anew and loses the text being typed."""
     rows = rows_of(table, draft.document)
     frame = pd.DataFrame({c.key: pd.Series([row.cells[c.key] for row in rows], dtype=_dtype(c)) for c in table.columns})
     st.data_editor(
