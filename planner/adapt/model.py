@@ -79,6 +79,15 @@ class AdaptModel:
             node=node,
         )
 
+    def best_layouts(self, drawn: Drawn) -> list[Ints]:
+        """Return by way which of its layouts carries most in each scenario."""
+        still = replace(drawn.scenarios, demand={name: np.ones(drawn.count) for name in drawn.scenarios.demand})
+        capacities = Capacities(self.sampled, self.candidates.pools, still, self.curves)
+        return [
+            np.argmax([capacities.of(each) / _systems(each.point) for each in layouts], axis=0)
+            for layouts in self.layouts
+        ]
+
     def unit_cost(self) -> Floats:
         """Return what one unit of each holding costs at typical prices, [U]."""
         cost: Floats = self.form.data.holding_cost[COST][self.holdings]

@@ -12,8 +12,10 @@ from scipy.stats import t as student
 
 from catalog.units import DAY_S, YEAR_S
 from planner.adapt.dates import Dates
+from planner.adapt.draws import drawn
 from planner.adapt.model import AdaptModel, OptionKey, build_model, key_of
-from planner.adapt.search import LEVEL, SAMPLE_LEAVES, Adapted, Question, money, searched
+from planner.adapt.search import FRESH, LEVEL, SAMPLE_LEAVES, Adapted, Question, money, searched
+from planner.adapt.stated import commitments, demand_paths, groups, layouts
 from planner.adapt.triggers import opened, row_of, tree_of, triggers
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.errors import Issue, SpecError
@@ -178,6 +180,8 @@ def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
         "promise": asked.promise, "risk": asked.risk,
         "dates": [{"at_s": at, "performance": p, "demand": d} for at, p, d in zip(dates.at_s, dates.performance, dates.demand, strict=True)],
         "sign": _signed(found), "kept": _kept(found), "open": opened(found), "triggers": triggers(tree), "tree": tree,
+        "commitments": commitments(found), "layouts": layouts(found, drawn(found.model.sampled, FRESH, asked.seed + 1)),
+        "groups": groups(found.model, found.tree), "paths": demand_paths(found.tree),
         "leaves": found.tree.leaves.count, "slots": found.model.data.slots,
         "tree_cost": float(weight @ costs) + other, "tree_kept": float(weight @ found.first.kept), "unserved_factor": found.factor,
         "fresh": {

@@ -18,12 +18,13 @@ NO_RATE = 0.05  # share of the best efficiency that a way which does not work co
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Leaves, the group of performance and the path of demand of each, and the paths."""
+    """Leaves, the group of performance and the path of demand of each, the paths, and the scenarios that the leaves are."""
 
     leaves: Leaves
     performance: Ints  # [S]
     demand: Ints  # [S] path
     paths: Paths
+    drawn: Drawn
 
     def followed(self, model: AdaptModel, leaves: Leaves, drawn: Drawn) -> Ints:
         """Return the leaf that scenarios follow at each date, [date, scenario], by the performance and demand known then and nothing else.
@@ -73,4 +74,5 @@ def reduced(model: AdaptModel, drawn: Drawn, most: int, least: int) -> Tree:
     found = drawn.paired(errors[performance], paths.growth[demand])
     alike = np.array([paths.at(windows)[demand] for windows in seen])
     node = model.dates.nodes(performance, alike)
-    return Tree(model.leaves(found, node, weight[performance] * paths.weight[demand]), performance, demand, paths)
+    leaves = model.leaves(found, node, weight[performance] * paths.weight[demand])
+    return Tree(leaves, performance, demand, paths, found)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.problem.facts import REDUCED, ResolvedSpec
+from planner.verify.adapt.check import check_policy
 from planner.verify.amounts import check_amounts
 from planner.verify.checked_plan import CheckedPlan
 from planner.verify.claims.contents import ContentsCheck, check_price_contents
@@ -87,6 +88,7 @@ def check_robustness(plan: CheckedPlan, overlays: Sequence[Path]) -> None:
     """Check the sections `confidence`, `adaptation` and `robustness`; a plan has the last one if its spec has a block `robust`."""
     check_confidence(plan)
     check_adaptation(plan)
+    check_policy(plan, overlays)
     stated = isinstance(plan.document.get("robustness"), Mapping)
     asked = plan.problem.spec.robust is not None
     answered = plan.document["objective"]["value"] is not None

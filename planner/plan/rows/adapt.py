@@ -6,6 +6,7 @@ from typing import NotRequired, final
 
 from typing_extensions import TypedDict
 
+from planner.plan.rows.adapt_policy import Commitment, DemandPath, Layout, PerformanceGroup
 from planner.plan.rows.values import Flag, Number, Text, Whole
 
 
@@ -159,6 +160,10 @@ class Adaptation(TypedDict):
     triggers: list[Trigger]
     needs: NotRequired[list[Need]]
     tree: NotRequired[DecisionTree]
+    commitments: NotRequired[list[Commitment]]
+    layouts: NotRequired[list[Layout]]
+    groups: NotRequired[list[PerformanceGroup]]
+    paths: NotRequired[list[DemandPath]]
     leaves: Whole
     slots: Whole
     tree_cost: Number

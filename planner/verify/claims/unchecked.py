@@ -13,6 +13,16 @@ PRICED_SHARE = 0.8  # share of the scenarios: a job that ends in time in fewer m
 NAMES = ("flopwatt", "tokenwatt")  # names of the program: release 0.1 had the second
 
 
+POLICY = (
+    "tree",
+    "layouts",
+    "groups",
+    "paths",
+)  # parts of an adaptive plan that its replay reads, beside its commitments
+DRAWN = frozenset(
+    ("promise", "risk", "tail", "dates", "delivery", "notice", "demand", "times", "unserved", "scenarios", "seed")
+)  # keys of `adapt` by which the replay draws its worlds; with another one it would draw others
+
 BY_ANNUITIES = (
     "",
     "0.1.0",
@@ -92,6 +102,25 @@ def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[
         yield Unchecked(name, Message.of("unchecked.counts_of_candidates").text())
 
 
+def is_replayed(document: Mapping[str, Any]) -> bool:
+    """Tell whether the policy of an adaptive plan is stated, and all that its spec makes uncertain is drawn by the checks."""
+    found, asked = document.get("adaptation") or {}, document["spec"].get("adapt") or {}
+    return "commitments" in found and all(found.get(name) for name in POLICY) and DRAWN.issuperset(asked)
+
+
+def _of_adaptation(document: Mapping[str, Any]) -> Iterator[Unchecked]:
+    """Yield what the replay of a policy leaves open; all of it where the policy is not replayed."""
+    if not is_replayed(document):
+        yield Unchecked("adaptation", Message.of("unchecked.adaptation").text())
+        return
+    programs = Message.of("unchecked.adapted_programs").text()
+    for name in ("fixed", "values", "gap"):
+        yield Unchecked(f"adaptation.{name}", programs)
+    use = Message.of("unchecked.adapted_use").text()
+    for name in ("open[].share", "open[].mean", "open[].high", "needs"):
+        yield Unchecked(f"adaptation.{name}", use)
+
+
 def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
     """Yield what only another search, or another program, could confirm."""
     if not is_whole(document):
@@ -112,8 +141,8 @@ def _of_the_search(document: Mapping[str, Any]) -> Iterator[Unchecked]:
         )
     if "bound_divisible" in document:
         yield Unchecked("bound_divisible", Message.of("unchecked.divisible_bound").text())
-    if "adaptation" in document:
-        yield Unchecked("adaptation", Message.of("unchecked.adaptation").text())
+    if document.get("adaptation"):
+        yield from _of_adaptation(document)
     values = Message.of("unchecked.values").text()
     yield from (
         Unchecked(f"limits[].{name}", values)

@@ -34,7 +34,7 @@ def evaluate_point(
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise ValueError(Message.of("verify.whole_sizes", point=row["id"], given=str(sizes)).text())
     options = [fleet_options[key_at(row["site"], pool)] for pool in pools]
-    recomputed = _evaluate(problem, workload, options, row)
+    recomputed = computed_again(problem, workload, options, row)
     found = as_evaluated(workload.name, row, options, recomputed)
     path = path_of(workload, options, row, recomputed)
     if path is not None:
@@ -44,12 +44,13 @@ def evaluate_point(
     return found if row.get("power_cap") is None else _capped(found, options, row)
 
 
-def _evaluate(
+def computed_again(
     problem: ResolvedSpec,
     workload: ServingFacts | TrainingFacts,
     options: Sequence[CheckedOption],
     row: Mapping[str, Any],
 ) -> Recomputed:
+    """Evaluate the pools of a row by the closed forms. Raises KeyError or ValueError for an invalid row."""
     if stands_apart(row) and [pool["role"] for pool in row["pools"]] != ["prefill", "decode"]:
         raise ValueError(Message.of("path.verify_no_line", point=row["id"], kind="").text())
     if isinstance(workload, ReinforcementFacts):

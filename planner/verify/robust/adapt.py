@@ -1,6 +1,6 @@
 """Check the section `adaptation`: its sums, shares and dates against the spec and the plan.
 
-Not here: a replay of the policy in fresh scenarios; costs of scenarios are not computed again.
+Not here: a replay of the policy in fresh scenarios (`planner.verify.adapt`).
 """
 
 from __future__ import annotations
