@@ -11,7 +11,6 @@ from planner.adapt.draws import Drawn, as_predicted
 from planner.adapt.model import AdaptModel
 from planner.adapt.search import Adapted
 from planner.adapt.tree import Tree
-from planner.adapt.triggers import row_of
 from planner.candidates.points import OperatingPoint, use_row
 from planner.plan.rows.adapt_policy import Commitment, DemandPath, Layout, PerformanceGroup
 
@@ -39,7 +38,8 @@ def commitments(found: Adapted) -> list[Commitment]:
             continue
         counts = found.first.held[u]
         row: Commitment = {
-            **row_of(option),
+            "site": option.site.region, "system": option.system.name, "how": option.offer.how, "offer": option.offer.path,
+            "topology": option.fabric, "network_size": option.size,
             "decided_s": model.dates.at_s[int(data.stage[u])], "from_s": float(edges[windows[0]]), "until_s": float(edges[windows[-1] + 1]),
             "returns": bool(data.parent[u] >= 0), "cost": float(cost[u]),
             "most": float(data.upper[u]) if np.isfinite(data.upper[u]) else None,

@@ -197,7 +197,7 @@ class Dispatch:
             raise ValueError(str(found.message))
         x = found.x.reshape(count, self.columns)
         unserved = x[:, self.m.ravel()].reshape(asked.shape) / np.maximum(asked, 1e-30)
-        kept: Bools = (unserved <= DONE_TOL).all(axis=(1, 2)) & (x[:, self.e] <= DONE_TOL).all(axis=1)
+        kept = np.asarray((unserved <= DONE_TOL).all(axis=(1, 2)) & (x[:, self.e] <= DONE_TOL).all(axis=1), dtype=bool)
         money = (x * cost).sum(axis=1) - (x * lack).sum(axis=1) * (1.0 - 1.0 / factor)
         return Outcomes(money, kept, x[:, self.n])
 
