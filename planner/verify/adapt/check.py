@@ -1,4 +1,4 @@
-"""Check the policy of an adaptive plan where it is stated; what is not is listed as not checked (`planner.verify.claims.unchecked`)."""
+"""Check the policy of an adaptive plan where it is stated; the rest is listed as not checked (`planner.verify.claims.unchecked`)."""
 
 from __future__ import annotations
 

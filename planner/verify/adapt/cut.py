@@ -51,7 +51,7 @@ class Schedule:
 
 
 def schedule_of(spec: PlanSpec) -> Schedule:
-    """Read the dates of a spec with a block `adapt`: its own, those of its phases, or six weeks after the start and every year."""
+    """Read the dates of a spec with a block `adapt`: its own, the starts of its phases, or six weeks after the start and every year."""
     asked = spec.adapt
     assert asked is not None
     later: list[tuple[float, bool, bool]]

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
 from models.arrays import Bools, Floats, Ints
 
-COLUMNS = 6000  # of one program, which holds as many worlds as fit
+COLUMNS = 6000  # in one program, which holds as many worlds as fit
 DONE_TOL = 1e-6  # share of a demand or job; less counts as done
 
 
@@ -126,7 +125,7 @@ class Dispatch:
         self.high.append(np.repeat(np.where(f.by_use, np.inf, 0.0), len(f.seconds)))
 
     def _limits(self) -> None:
-        """Power of each site, supply of each offer, and returns of what is there."""
+        """Power of each site, supply of each offer, and returns of systems that are there."""
         f = self.fleet
         row = self.rows.block(len(f.room_watts), len(f.seconds))
         self.rows.add(row[f.option_site[f.way_option]], self.x, f.way_watts[:, None])
@@ -147,7 +146,7 @@ class Dispatch:
         self.high.append(np.zeros(len(f.option_site)))
 
     def _progress(self) -> None:
-        """Jobs are done, but for what is left undone."""
+        """Jobs are done, but for the share left undone."""
         f = self.fleet
         row = self.rows.block(len(f.job_work), 1)[:, 0]
         uses = len(f.way_class) + np.arange(len(f.job_of))
@@ -170,6 +169,8 @@ class Dispatch:
         return Outcomes(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("cost", "kept", "held")))
 
     def _solve(self, growth: Floats, rates: Floats, given: Floats, factor: float) -> Outcomes:
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
         f, rows, count = self.fleet, self.rows, len(growth)
         row, column, value, rate = (np.concatenate(part) for part in (rows.row, rows.column, rows.value, rows.rate))
         values = (

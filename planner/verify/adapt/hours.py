@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, ward
 
 from models.arrays import Bools, Floats, Ints
 
@@ -59,7 +58,7 @@ def hours_of(demand: Floats, window: Ints, masks: Bools, seconds: Floats) -> Hou
 
 
 def _hardest(demand: Floats, most: int) -> list[Floats]:
-    """Return the peaks of at most so many groups of the slots that no other slot exceeds in every class."""
+    """Return the peaks of a few groups of the slots that no other slot exceeds in every class."""
     rows = np.unique(demand.T, axis=0)
     exceeded = [((rows >= row).all(axis=1) & (rows > row).any(axis=1)).any() for row in rows]
     peaks = [row for row, less in zip(rows, exceeded, strict=True) if not less]
@@ -74,7 +73,9 @@ def _hardest(demand: Floats, most: int) -> list[Floats]:
 
 
 def _alike(demand: Floats, most: int) -> list[Ints]:
-    """Join slots in at most so many groups of least variance."""
+    """Join slots in groups of least variance."""
+    from scipy.cluster.hierarchy import fcluster, ward
+
     count = demand.shape[1]
     if count <= most:
         return [np.array([t]) for t in range(count)]

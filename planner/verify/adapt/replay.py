@@ -21,7 +21,7 @@ from planner.verify.findings import Report
 WORLDS, LEAST_WORLDS, SEED = 2000, 200, 62  # fresh worlds, fewer where a program is large, and the seed of their draws
 WORK = 400_000  # columns of all programs together
 ERRORS = 4.0  # standard errors of sampling between figures that agree
-LEAF_TOL = 0.01  # of the mean cost: the gap of the programs of a plan, and hours that stand for others
+LEAF_TOL = 0.01  # share of the mean cost: the gap of the programs of a plan, and hours that stand for others
 KEPT_TOL = 0.05  # weight of leaves in which leaving work undone may cost as much as doing it
 NO_RATE = 0.05  # share of the best rate that a way which does not work counts as, in distances
 LEAST = 1e-12
@@ -94,7 +94,7 @@ def followed(
 
 
 def _branches(found: Adaptation, stages: list[int], worlds: Worlds) -> dict[int, Ints]:
-    """Return by windows seen the path whose branch each world is on: at each stage the nearest one in what is new, among those of the branch so far."""
+    """Return by windows seen the path whose branch each world is on: at each stage the nearest one in the further windows, among the paths of the branch so far."""
     names = list(found["paths"][0]["factors"])
     known = np.array([[path["factors"][name] for name in names] for path in found["paths"]]).reshape(
         len(found["paths"]), len(names), -1

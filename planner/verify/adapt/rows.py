@@ -64,7 +64,7 @@ class Pricer:
         return near
 
     def held(self, row: Commitment, first: int, last: int) -> tuple[Row, Holding]:
-        """Return the fleet row of one system that is held over windows, and its holding, with what is wrong about these windows."""
+        """Return the fleet row of one system that is held over windows, and its holding, with faults of these windows."""
         key = key_of(row)
         option = self.plan.fleet_options[key]
         begin = self.edges[first]
@@ -161,7 +161,7 @@ def _way(row: Mapping[str, Any]) -> Way:
 
 
 def _check_tables(report: Report, found: Adaptation) -> None:
-    """Compare what is signed, ordered in the tree and kept open with the commitments."""
+    """Compare systems signed, ordered in the tree and kept open with the commitments."""
     start: dict[Way, float] = defaultdict(float)
     later: dict[tuple[Way, float], Floats] = {}
     dated = {(_way(row), row["decided_s"], row["returns"]) for row in found["commitments"]}

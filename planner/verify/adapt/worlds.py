@@ -37,7 +37,7 @@ class Worlds:
 
 
 def draw_worlds(problem: ResolvedSpec, asked: Adapt, count: int, seed: int) -> Worlds:
-    """Draw worlds: errors of one chip go together, as those of one run do; chips and workloads are independent."""
+    """Draw worlds: errors of one chip go together, as in one run; chips and workloads are independent."""
     random = np.random.default_rng(seed)
     growth = {}
     for workload in problem.serving:
@@ -61,7 +61,7 @@ def draw_worlds(problem: ResolvedSpec, asked: Adapt, count: int, seed: int) -> W
 
 
 def _levels_together(random: np.random.Generator, known: Calibration, count: int) -> Floats:
-    """Draw levels [world, figure] whose rank correlations are those of the errors of held-out runs, from a normal copula."""
+    """Draw levels [world, figure] with the rank correlations of the errors of held-out runs, from a normal copula."""
     assert known.rank_correlation is not None
     normal = 2.0 * np.sin(np.pi / 6.0 * np.asarray(known.rank_correlation, dtype=float))
     values, vectors = np.linalg.eigh(normal)
