@@ -99,6 +99,14 @@ def fleet_words(plan: Plan) -> str:
     return "; ".join(f"{site}: {', '.join(kinds)}" for site, kinds in held.items())
 
 
+def unused_words(plan: Plan) -> str:
+    """Say how many of the sites of a spec hold systems, and which hold none; empty where all do."""
+    sites = [site.get("name", site["region"]) for site in plan.document["spec"]["sites"]]
+    held = {row["site"] for row in plan.document["fleet"]}
+    idle = [site for site in sites if site not in held]
+    return f"In use are {len(sites) - len(idle)} of the {len(sites)} sites on offer: nothing stands in {', '.join(idle)}." if idle else ""
+
+
 def networks_words(plan: Plan) -> str:
     """Say what the networks are a share of."""
     share = plan.document["costs"].get("fabric", 0.0) / plan.totals["cost"] if plan.totals["cost"] else 0.0
@@ -124,6 +132,7 @@ def plan_part(part: Data) -> str:
         f"{_said(report.totals_line(plan))}\n",
         f"![{alt}](pictures/{name}.svg)\n",
         f"{_said(fleet_words(plan))}.\n",
+        f"{_said(unused)}\n" if (unused := unused_words(plan)) else "",
         as_markdown(plan_rows(plan)),
     ]
     return "\n".join(part for part in parts if part)
@@ -369,6 +378,7 @@ def page(system: str, data: Data) -> str:
         *(_named(name, _bullets(binding(plan_of(name))), plans) for name in plans),
         _bullets_of_all(data.get("binds", ())),
         "## Claims beside our figures\n",
+        *(f"{_said(line)}\n" for line in data.get("beside_words", ())),
         as_markdown(claim_rows(system, data)),
         f"`flopwatt audit --only {system}` prints the arithmetic of each, `--claim ID` its derivation.\n",
         "## What would change it\n",

@@ -151,6 +151,7 @@ FIGURES: dict[str, tuple[Callable[[Plan, str], float], str]] = {
     "iterations": (_per_hour, "iterations/h"),
     "goodput": (lambda plan, name: 100.0 * _goodput(plan, name), "%"),
     "decode": (_tpot, "tokens/s"),
+    "sites": (lambda plan, _: len({row["site"] for row in plan.document["fleet"]}), "sites in use"),
     "throughput": (lambda plan, _: plan.value, "times the demand"),
 }
 """Figures of a plan by the name that data give them: how it is computed (of the workload named, if any), and its unit."""

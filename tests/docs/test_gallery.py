@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import re
 import sys
@@ -121,3 +122,36 @@ def test_a_factor_is_the_distance_beyond_the_nearer_end_of_a_range():
     row = {"least": 2.0, "most": 8.0}
     assert [gallery.factor({**row, "value": value}) for value in (1.0, 2.0, 5.0, 16.0)] == [2.0, 1.0, 1.0, 2.0]
     assert gallery.factor({"least": None, "most": None, "value": 3.0}) == 1.0
+
+
+def test_the_pages_state_the_best_published_run_of_the_910b_as_measured(measurements):
+    """Of tokens/s a chip, 6 FLOP a parameter, and 6 x layers x width x length for causal attention [FLOP/token], over 320 TFLOP/s."""
+    with (measurements / "training.csv").open(encoding="utf-8") as file:
+        rows = [
+            row for row in csv.DictReader(file) if "910B" in row["chip"] and 30 <= float(row["params_total_B"]) <= 80
+        ]
+    dense = [row for row in rows if not row["n_experts"]]
+    per_token = [
+        6e9 * float(row["params_total_B"]) + 6 * float(row["layers"]) * float(row["hidden"]) * float(row["seq_len"])
+        for row in dense
+    ]
+    best = max(float(row["tokens_per_s_per_chip"]) * flop / 320e12 for row, flop in zip(dense, per_token, strict=True))
+    chips = {int(float(row["n_chips"])) for row in dense}
+    said = DATA["S11"]["contradictions"]["pathway_sovereign"]["mfu fine-tune"]
+    words = (
+        f"of {len(dense)} published runs of dense networks of 30 to 80 billion parameters on {min(chips)} to {max(chips)} 910B "
+        f"the fastest keeps {best:.0%} of 320 TFLOP/s"
+    )
+    assert words.replace("%", " %") in said
+
+
+@pytest.mark.parametrize("name", ["S5_token_factory", "S6_rented_fleet", "S4_least_carbon"])
+def test_a_page_names_the_sites_that_a_plan_leaves_empty(name):
+    plan = gallery.plan_of(name)
+    idle = {site["region"] for site in plan.document["spec"]["sites"]} - {row["site"] for row in plan.document["fleet"]}
+    page = (ROOT / f"docs/systems/{PLANS[name][0]}.md").read_text(encoding="utf-8")
+    offered = len(plan.document["spec"]["sites"])
+    assert (
+        f"In use are {offered - len(idle)} of the {offered} sites on offer: nothing stands in {', '.join(sorted(idle))}."
+        in page
+    )
