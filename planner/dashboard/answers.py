@@ -239,7 +239,7 @@ def assumption_table(plan: Plan, t: Words) -> list[Row]:
     return [
         {
             t("column.figure"): row["path"],
-            t("column.value"): amount(row["value"], row["unit"])
+            t("column.value"): amount(row["value"], row["unit"], Words(t.language))
             if isinstance(row["value"], float)
             else tidy(str(row["value"]).removesuffix(" 1")),
             t("column.objective_share"): row["share"],
@@ -258,7 +258,7 @@ def provenance_table(plan: Plan, t: Words) -> list[Row]:
             if isinstance(row["value"], list)
             else row["value"]
             if isinstance(row["value"], str)
-            else amount(row["value"], row["unit"]),
+            else amount(row["value"], row["unit"], Words(t.language)),
             t("column.kind"): row["kind"],
             t("column.source"): ", ".join(row["source"]),
             t("column.date"): row["date"] or "",

@@ -93,9 +93,9 @@ def _value(second: Any) -> Any:
 
 def point_names(found: Mapping[str, Any], t: Words) -> dict[str, str]:
     """Name the points of a frontier by the keys of their plans."""
-    unit = t(TITLES[found["measure"]])
+    unit, plain = t(TITLES[found["measure"]]), Words(t.language)
     return {
-        row["key"]: f"{unit} {number(row['measure'])} · {amount(row['cost'], found['currency'])}"
+        row["key"]: f"{unit} {number(row['measure'])} · {amount(row['cost'], found['currency'], plain)}"
         for row in frontier_rows(found)
     }
 
@@ -168,7 +168,11 @@ def tornado_table(found: Mapping[str, Any], t: Words) -> list[Row]:
 
 def _moved(moved: Mapping[str, Any], found: Mapping[str, Any], t: Words) -> str:
     """Write the objective at a level, or why there is none."""
-    return t.named("outcome", moved["status"]) if moved["value"] is None else amount(moved["value"], found["unit"])
+    return (
+        t.named("outcome", moved["status"])
+        if moved["value"] is None
+        else amount(moved["value"], found["unit"], Words(t.language))
+    )
 
 
 def alternatives_of(found: Mapping[str, Any], simpler: bool) -> list[Row]:
@@ -196,9 +200,9 @@ def alternative_table(rows: list[Row], unit: str, t: Words) -> list[Row]:
 
 def _worse(row: Row, unit: str, t: Words) -> str:
     if row["worse"] is not None:
-        return amount(row["worse"], unit)
+        return amount(row["worse"], unit, Words(t.language))
     if row["least_worse"] is not None:
-        return t("alternatives_page.at_least", amount=amount(row["least_worse"], unit))
+        return t("alternatives_page.at_least", amount=amount(row["least_worse"], unit, Words(t.language)))
     return t.named("outcome", row["status"])
 
 
@@ -227,7 +231,7 @@ def sharing_table(found: Mapping[str, Any], t: Words) -> list[Row]:
             t("column.meaning"): t.phrase(row["off"]),
             t("column.value"): t.named("outcome", row["status"])
             if row["value"] is None
-            else amount(row["value"], found["unit"]),
+            else amount(row["value"], found["unit"], Words(t.language)),
             t("column.worse"): row["worse"],
             t("column.chips"): row["chips"],
             t("column.utilisation"): row["utilisation"],
@@ -281,7 +285,7 @@ def upgrade(plan: Plan, t: Words) -> str:
     return t(
         "hold.upgrade",
         share=f"{row['share']:.0%}",
-        cost=amount(row["cost"], plan.document["spec"].get("currency", "USD")),
+        cost=amount(row["cost"], plan.document["spec"].get("currency", "USD"), Words(t.language)),
         of=t.phrase(share_words(row["cost"] / total)) if total else "–",
         systems=more,
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypedDict
 
-from catalog.units import TRILLION, show
-from planner.dashboard.figures import amount, number, tidy
+from catalog.units import TRILLION
+from planner.dashboard.figures import amount, count, number
 from planner.escape import page
 from planner.messages import listed
 from planner.plan import Plan
@@ -124,11 +124,11 @@ def plan_metrics(plan: Plan, t: Words) -> list[Metric]:
     return [
         Metric(
             t("metric.cost", currency=page(shown_currency(plan, t))),
-            tidy(show(money(plan, totals["cost"], t), "1")),
+            count(money(plan, totals["cost"], t), t),
             t(
                 "metric.cost.help",
                 years=number(float(years)),
-                yearly=tidy(show(money(plan, totals["cost"], t) / years, "1")),
+                yearly=count(money(plan, totals["cost"], t) / years, t),
             ),
         ),
         Metric(t("metric.chips"), f"{totals['chips']:,}", t("metric.chips.help")),

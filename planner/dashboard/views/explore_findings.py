@@ -150,7 +150,9 @@ def _tornado(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
     if found["value"] is None:
         st.info(t("explore.no_plan"))
         return
-    st.markdown(t("tornado.base", value=page(amount(found["value"], found["unit"])), solved=found["solved"]))
+    st.markdown(
+        t("tornado.base", value=page(amount(found["value"], found["unit"], Words(t.language))), solved=found["solved"])
+    )
     chart = tornado.tornado_chart(found, t)
     if chart is not None:
         st.altair_chart(chart, width="stretch")
@@ -246,14 +248,14 @@ def _measure(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
         for key, value in (("expected", found["expected_cost"]), ("everything", found["worth_of_everything"])):
             st.metric(
                 t(f"measure_page.{key}"),
-                amount(value, currency),
+                amount(value, currency, Words(t.language)),
                 help=t(f"measure_page.{key}.help"),
                 border=True,
                 width=260,
             )
     best = found["best_set"]
     if best["cases"]:
-        values = {name: page(amount(best[name], currency)) for name in ("worth", "price")}
+        values = {name: page(amount(best[name], currency, Words(t.language))) for name in ("worth", "price")}
         st.markdown(t("measure_page.best", cases=page(", ".join(best["cases"])), **values))
     else:
         st.markdown(t("measure_page.nothing"))
