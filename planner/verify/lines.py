@@ -179,13 +179,14 @@ class LineCheck:
                     self.by_workload[name] += price
 
     def _check_delivery(self, streams: Streams, trees: Trees) -> None:
-        """Check that each site with a copy of a workload receives all its weights and streams, and no other site any."""
+        """Check that each site with a copy of a workload, which relays keep in every phase, receives all weights and streams, and no other any."""
         for workload in self.serving.values():
             name, source = workload.name, workload.weights_from
+            relays = {start for (of, _), tree in trees.items() if of == name for start, _ in tree} - {source}
+            placed = self.hosts[name] - self.bought - {source} | relays
+            self.copies |= placed
             for w in range(self.calendar.windows):
                 tree = trees.get((name, w), {})
-                placed = self.hosts[name] - self.bought - {source} | {start for start, _ in tree if start != source}
-                self.copies |= placed
                 path = f"placements weights of {name} phase {w}"
                 if stray := {end for _, end in tree} - placed:
                     self.report.say(path, "verify.stray_sites", names=", ".join(sorted(stray)))

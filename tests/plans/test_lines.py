@@ -341,3 +341,46 @@ def test_weights_cross_the_sea_once():
     assert tree == {("de-frankfurt", "us-virginia"), ("us-virginia", "us-oregon"), ("us-virginia", "us-california")}
     assert {row["site"] for row in plan["fleet"]} == {"us-oregon", "us-california"} and plan["costs"]["site"] > 0
     assert verify_plan(plan) == []
+
+
+def test_a_site_that_passes_weights_on_for_a_time_holds_a_copy_throughout():
+    """Until the direct line is ready, after 30 days, weights from Oregon reach Texas over Arizona, whose copy is kept up to date from then on."""
+    asked = spec(
+        workloads=chat(
+            origins=[{"region": "us-texas", "share": 1}],
+            spread=None,
+            demand={"requests_per_s": 20},
+            weights_from="us-oregon",
+            traffic={},
+        ),
+        sites=[
+            {"region": "us-oregon", "power": "1 kW"},
+            {"region": "us-arizona", "power": "1 kW"},
+            {"region": "us-texas", "systems": ["DGX H100"]},
+        ],
+        lines=[
+            {"kind": "IPSec VPN", "between": ["us-oregon", "us-arizona"], "price_per_byte": "10 USD/GB"},
+            {"kind": "IPSec VPN", "between": ["us-arizona", "us-texas"], "price_per_byte": "10 USD/GB"},
+            {
+                "kind": "SD-WAN",
+                "between": ["us-oregon", "us-texas"],
+                "price": "1 USD/month",
+                "price_per_byte": "0 USD/GB",
+                "setup": "30 days",
+            },
+        ],
+    )
+    plan = planner.solve(asked)
+    assert verify_plan(plan) == []
+    sent = {(row["from"], row["to"]): row["windows"] for row in plan["placements"] if row["traffic"] == "weights"}
+    assert sent == {
+        ("us-oregon", "us-arizona"): [0, 1],
+        ("us-arizona", "us-texas"): [0],
+        ("us-oregon", "us-texas"): [1],
+    }
+    assert plan.document["bound"] <= plan.value * (1 + 1e-9)
+    stale = json.loads(plan.to_json())
+    for row in stale["placements"]:
+        if row["to"] == "us-arizona":
+            row["windows"] = [0]
+    assert any("us-arizona" in finding.message for finding in verify_plan(Plan(stale)))
