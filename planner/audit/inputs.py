@@ -6,7 +6,6 @@ What comes out is all that a judge sees, so that a judge is a function of its in
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from planner.audit.formulas import Formula, FormulaError, formula
 from planner.audit.quantities import Quantity, parse, product, shown_unit, unit_of, unit_words
 from planner.audit.verdicts import Claimed, Free
 from planner.errors import words_of
+from planner.facts.prices import landlord_rents
 from planner.messages import Message
 from planner.spec.claims import Claim, Given
 
@@ -218,25 +218,15 @@ def _cited(catalog: Catalog, figure: Figure) -> str:
 def _market(text: str, catalog: Catalog) -> Quantity:
     """Return what renting a chip costs, "CHIP" in USD or "CHIP in CNY": the median over landlords of the cheapest offer of each, with both ends.
 
-    Offers on demand and reserved count; who rents a fleet takes the cheapest region and server of a landlord.
+    The same rents stand in the answer of `roi --market` (`planner.facts.prices.landlord_rents`).
     """
     chip, _, code = text.partition(" in ")
     name, code = catalog.get("chips", chip).name, code.strip() or "USD"
-    cheapest: dict[str, float] = {}
     if (rate := per_usd(catalog, code)) is None:
         raise ValueError(Message.of("audit.no_rate", given=code).text())
-    for offer in catalog.records("offers"):
-        if offer.words("how") not in ("on_demand", "reserved"):
-            continue
-        system = catalog.get("systems", offer.words("system"))
-        price, chips = offer.get("price"), system.get("chips")
-        if price is None or chips is None or system.words("chip") != name or not price.unit.startswith("USD/"):
-            continue
-        landlord = offer.words("provider")
-        cheapest[landlord] = min(price.number / chips.number * rate, cheapest.get(landlord, math.inf))
-    if not cheapest:
+    found = [rent * rate for rent in landlord_rents(catalog, name)]
+    if not found:
         raise ValueError(Message.of("audit.no_market", chip=name).text())
-    found = sorted(cheapest.values())
     _, dimensions = unit_of(f"{code}/chip/h")
     middle = median(found)
     source = Message.of("audit.market", count=len(found), chip=name).text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
@@ -15,6 +16,7 @@ from planner.facts.ranges import Known, known_of
 from planner.messages import Message
 
 BUY = "buy"
+RENTED = ("on_demand", "reserved")  # ways to rent by the time
 TOKEN_PRICES = Known(0.0, 600e-6, "list price of OpenAI's o1-pro, March 2025: 600 USD for a million output tokens")
 
 
@@ -44,6 +46,24 @@ def market(catalog: Catalog, system: Record, how: str) -> Known | None:
         if found is not None:
             return found
     return None
+
+
+def landlord_rents(catalog: Catalog, chip: str) -> list[float]:
+    """List what each landlord of the catalog asks for one chip [USD/s], its cheapest offer on demand or reserved, in rising order.
+
+    Who rents a fleet takes the cheapest region and server of a landlord.
+    """
+    cheapest: dict[str, float] = {}
+    for record in catalog.records("offers"):
+        price = record.get("price")
+        if record.words("how") not in RENTED or price is None or not price.unit.startswith("USD/"):
+            continue
+        system = catalog.get("systems", record.words("system"))
+        chips = system.get("chips")
+        if chips is not None and system.words("chip") == chip:
+            landlord = record.words("provider")
+            cheapest[landlord] = min(price.number / chips.number, cheapest.get(landlord, math.inf))
+    return sorted(cheapest.values())
 
 
 def stated_price(path: str, price: tuple[float, str], how: str, system: str, chips: float, known: Known | None) -> Fact:

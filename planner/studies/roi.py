@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from catalog.errors import UnknownName
@@ -18,7 +19,7 @@ from catalog.lookup import Catalog
 from catalog.units import MONTH_S, UnitError
 from models.economics import capital_recovery_factor
 from planner.errors import Issue, SpecError, unknown_record, words_of
-from planner.facts.prices import market
+from planner.facts.prices import RENTED, landlord_rents, market
 from planner.messages import Message, named
 from planner.money.components import COMPONENTS
 from planner.plan import Plan
@@ -31,7 +32,6 @@ GAINS = ("1 point", "2 points", "5 points", "10 points")
 RELATIVE = ("1%", "2%", "5%", "10%")
 EXAMPLE = "1B CNY/month"
 _PER_CHIP = re.compile(r"\s*(.+?)\s*/\s*(?:gpu|chip|card)s?\s*[-/ ·*]\s*([a-z]+)\s*", re.IGNORECASE)  # amount, time
-RENTS = ("on_demand", "reserved")  # ways to rent that a market is looked up for
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,24 @@ class Fleet:
     of: str
 
 
+LANDLORDS = "landlords"  # in place of a way to rent: all landlords of a chip
+
+
 @dataclass(frozen=True, slots=True)
 class MarketRent:
-    """Known rents of one chip of a system by a way to rent it [currency/month]; `of_fleet`: rents of the whole fleet [currency/month], least and most."""
+    """Known rents of one chip of a system by a way to rent it [currency/month]; `of_fleet`: rents of the whole fleet [currency/month], least and most.
+
+    `landlords`: how many ask for a chip (then named by `system`) of whatever system, on demand or reserved, each the cheapest offer; else 0.
+    `middle`: their median.
+    """
 
     system: str
     how: str
     least: float
     most: float
     of_fleet: tuple[float, float]
+    landlords: int = 0
+    middle: float = 0.0
 
     @property
     def row(self) -> dict[str, Any]:
@@ -61,6 +70,7 @@ class MarketRent:
         return {
             "system": self.system, "how": self.how, "least_per_chip": self.least, "most_per_chip": self.most,
             "fleet_least": self.of_fleet[0], "fleet_most": self.of_fleet[1],
+            **({"landlords": self.landlords, "median_per_chip": self.middle} if self.landlords else {}),
         }  # fmt: skip
 
 
@@ -130,6 +140,14 @@ class Returns:
         fleet, currency, relative = self.fleet, self.fleet.currency, self.rows[-1]["relative"]
         assert fleet.chips is not None  # where a market is asked for
         own = fleet.cost / fleet.chips
+        if rent.landlords:
+            span = {
+                "least": f"{rent.least:,.0f}",
+                "most": f"{rent.most:,.0f}",
+                "middle": f"{rent.middle:,.0f}",
+                "currency": currency,
+            }
+            return Message.of("roi.landlords", count=rent.landlords, chip=rent.system, **span).text()
         told = {
             "per_chip": f"{own:,.0f}", "currency": currency, "system": rent.system, "how": named("obtained", rent.how), "least": f"{rent.least:,.0f}",
             "most": f"{rent.most:,.0f}", "gain": self.rows[-1]["gain"],
@@ -165,7 +183,7 @@ class Returns:
 
 
 def market_rents(fleet: Fleet, system: str, catalog: Catalog) -> tuple[MarketRent, ...]:
-    """Find what the chips of a stated fleet rent for as a system of the catalog: on demand, and reserved.
+    """Find what the chips of a stated fleet rent for as a system of the catalog, on demand and reserved, and what landlords ask for its chip in any.
 
     Raises SpecError for an unknown system, for a fleet without a number of chips, and where the catalog knows no rent.
     """
@@ -176,7 +194,7 @@ def market_rents(fleet: Fleet, system: str, catalog: Catalog) -> tuple[MarketRen
     except UnknownName as error:
         raise SpecError([Issue("--market", unknown_record(error))]) from None
     found, sources = [], set()
-    for how in RENTS:
+    for how in RENTED:
         known = market(catalog, record, how)
         if known is None or rate is None or known.source in sources:
             continue
@@ -185,6 +203,12 @@ def market_rents(fleet: Fleet, system: str, catalog: Catalog) -> tuple[MarketRen
         found.append(MarketRent(record.name, how, least, most, (least * fleet.chips, most * fleet.chips)))
     if not found:
         raise SpecError([Issue("--market", Message.of("option.no_market", system=record.name).text())])
+    if rate is not None and (
+        asked := [rent * rate * MONTH_S for rent in landlord_rents(catalog, record.words("chip"))]
+    ):
+        ends = asked[0], asked[-1]
+        whole = ends[0] * fleet.chips, ends[1] * fleet.chips
+        found.append(MarketRent(record.words("chip"), LANDLORDS, *ends, whole, len(asked), median(asked)))
     return tuple(found)
 
 

@@ -177,3 +177,16 @@ def test_a_share_may_be_stated_in_per_cent(capsys):
     with pytest.raises(SystemExit):
         main(["roi", "--cost", "1B CNY/month", "--chips", "10000", "--mfu", "a lot"])
     assert "a lot" in capsys.readouterr().err
+
+
+def test_both_commands_state_the_rents_of_the_same_landlords():
+    """The claim of a billion a month for 10,000 GPUs is judged by just the rents that `roi --market` states for the chip."""
+    from planner.audit import audit
+
+    judged = audit(only=["S6"]).one("Z02").finding
+    fleet = stated_fleet("1B CNY/month", 10_000, None)
+    *_, rent = market_rents(fleet, "DGX H100", Catalog.load())
+    assert (rent.system, rent.landlords) == ("H100 SXM5 80GB", 5)
+    assert (rent.middle, rent.least, rent.most) == pytest.approx((judged.ours, judged.low, judged.high), rel=1e-9)
+    said = returns(fleet, ["1%"], rents=(rent,)).words[0]
+    assert all(f"{value:,.0f}" in said for value in (rent.least, rent.most, rent.middle))
