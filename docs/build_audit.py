@@ -46,10 +46,10 @@ verdict is as good as its inputs: those marked *assumed* or *as recalled* in the
 |---|---|---|
 | `arithmetic` | `formula`; with `bound` "most" or "least" nothing passes it | those of the formula |
 | `roofline` | the most that bandwidth and peak allow | `chips`; `bandwidth` with `bytes`, or with `parameters` and `width`; `peak` with `flop` |
-| `plan` | `formula` over answers of commands (`value`, `command`, `key`) or files of plans (`plan`, `key`) | one of them at least |
+| `plan` | `formula` over answers of commands (`value`, `command`, `key`) or files of plans (`plan`, `key`, `by_gap`) | one of them at least |
 | `ratio` | `first` / `second` | `first`, `second` |
 | `ablation` | 1 / (1 - `share` + `share` / `speedup`), Amdahl's law; without `speedup` the share vanishes | `share` |
-| `ladder` | the product of all quantities; the condition is the share of its range that every lever has to reach | two factors or more |
+| `ladder` | the product of all quantities, or `formula`; the condition is the share of its range that every lever has to reach | two factors or more |
 | `roi` | `chips` · `rent` · `gain`; first the rent against `market` | `chips`, `rent`, `gain` |
 | `catalog` | the known value of each property under `facts`; a figure that another figure of the record equals is mislabelled | `facts` |
 | `attribution`, `qualitative` | none, or `formula` for orientation | none |
@@ -81,6 +81,10 @@ A quantity is a text: a number with a unit (`"3.35 TB/s"`), a range (`"10..99 to
 (`"@market/H100 SXM5 80GB in CNY"`, the median over landlords of the cheapest offer of each), or a rate of exchange (`"@exchange/CNY"`). In JSON
 it may be an object with `value`, `low`, `high` and `source`. Units are those of specs, their products and quotients, and things that are
 counted, such as `FLOP/token/parameter`; a formula that adds or compares different units is refused. Formulas know + - * / **, min, max and sqrt.
+
+Claims that ask what a fleet holds or serves read stored plans: `"plan": "@examples/systems/plans/S5_token_factory.json.gz"` is a plan that comes with
+the program, any other path is sought from the file of claims, packed with gzip or not. `key` is a path inside, or `ratios.busy` for the chips at work on
+average. `"by_gap": true` gives the figure the range that the plan's proven gap leaves: a better plan may have less of it, in proportion.
 
 The ranges of inputs give the range of our figure, sought at their ends, which is exact where a formula rises or falls in each input alone.
 

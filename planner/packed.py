@@ -1,11 +1,19 @@
-"""Unpack documents that are stored with gzip, such as the plans of the examples."""
+"""Find the examples and their stored plans, and unpack documents that are stored with gzip, as these plans are."""
 
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 
 from planner.messages import Message
 
+_HERE = Path(__file__).resolve().parent
+EXAMPLES = (
+    _HERE.parent / "examples"
+    if (_HERE.parent / "pyproject.toml").is_file()
+    else _HERE / "dashboard" / "data" / "examples"
+)
+"""The examples: of a checkout, or those that a wheel holds; beside an installed package, `examples` could be anybody's."""
 MAGIC = b"\x1f\x8b"  # the first bytes of every gzip file (RFC 1952)
 MOST_BYTES = 200_000_000  # in a document once unpacked; stored plans have 3 million at most
 

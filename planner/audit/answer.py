@@ -16,7 +16,7 @@ from planner.audit.quantities import COUNTED, digits, unit_words
 from planner.audit.reading import SHIPPED, parse_claims, read_claims
 from planner.audit.verdicts import Condition, Verdict
 from planner.errors import Issue, SpecError, close_matches
-from planner.messages import Message, say
+from planner.messages import Message, listed, say
 from planner.spec.claims import Claim
 
 _CODES = {
@@ -53,7 +53,7 @@ class Judged:
     @property
     def further(self) -> list[str]:
         """List the commands of this program that answered a quantity, show a record or show more."""
-        found = [self.claim.command, *(each.command for each in self.claim.quantities.values() if each.command)]
+        found = [self.claim.command, *(each.command for each in self.inputs.quantities.values())]
         for fact in self.claim.facts:
             if isinstance(fact.known.value, str) and fact.known.value.startswith("@"):
                 record = fact.known.value[1:].rpartition("/")[0]
@@ -93,10 +93,11 @@ class Judged:
 
     def short(self) -> dict[str, Any]:
         """Return the row of a table for a terminal."""
+        ours = f"{self.figure} ({self.interval})" if self.interval else self.figure
         return {
             say("audit.head_id"): self.claim.id,
             say("audit.head_claimed"): self.claimed,
-            say("audit.head_ours"): f"{self.figure} ({self.interval})" if self.interval else self.figure,
+            say("audit.head_ours"): ours,
             say("audit.head_verdict"): self.verdict,
         }
 
@@ -182,7 +183,12 @@ class Judged:
         head = [
             ("audit.head_says", claim.says),
             ("audit.head_source", f"{claim.source.title} ({claim.source.publisher})"),
-            ("audit.head_claimed", "" if claim.figure is None else f"{_sense(claim.sense)} {claim.figure}"),
+            (
+                "audit.head_claimed",
+                ""
+                if claim.figure is None
+                else say("amount.in_unit", amount=_sense(claim.sense), unit=str(claim.figure)),
+            ),
             ("audit.head_judge", say(f"audit.judge_{claim.judge}")),
             ("audit.head_arithmetic", self.finding.line),
             ("audit.head_ours", self.figure),
@@ -309,7 +315,11 @@ class Audit:
     @property
     def words(self) -> str:
         """Say how many claims have which verdict."""
-        counts = "; ".join(f"{count} {say(_CODES[verdict])}" for verdict, count in self.counts.items() if count)
+        counts = listed(
+            say("audit.count_of", count=count, verdict=say(_CODES[verdict]))
+            for verdict, count in self.counts.items()
+            if count
+        )
         return say("audit.counted", claims=len(self.judged), counts=counts)
 
     def sections(self, short: bool = False) -> list[tuple[str, list[dict[str, Any]]]]:

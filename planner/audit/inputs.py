@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,15 +20,20 @@ from catalog.figures import Figure
 from catalog.lookup import Catalog
 from catalog.schemas import SCHEMAS
 from planner.audit.formulas import Formula, FormulaError, formula
-from planner.audit.quantities import Quantity, parse, product, shown_unit, unit_of, unit_words
+from planner.audit.quantities import Quantity, digits, parse, product, shown_unit, unit_of, unit_words
 from planner.audit.verdicts import Claimed, Free
 from planner.errors import words_of
 from planner.facts.prices import landlord_rents
 from planner.messages import Message
+from planner.packed import EXAMPLES, unpacked
+from planner.plan import Plan
+from planner.report.why.ratios import ratios
 from planner.spec.claims import Claim, Given
 
 _EACH = {"chips": "chip", "systems": "node", "offers": "node"}  # what a figure of these kinds is of one of
 NOTHING = "none"  # what is known of a property that the maker does not state
+SHIPPED_EXAMPLE = "@examples/"  # before the path of an example that comes with the program
+RATIOS = "ratios."  # before the code of a ratio of a plan
 SAME = 0.02  # relative difference up to which two figures count as the same
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
@@ -138,13 +144,31 @@ def quantity_of(given: Given, catalog: Catalog, folder: Path) -> Quantity:
         if {each.dimensions for each in ends} != {found.dimensions} or not ends[0].low <= found.value <= ends[1].high:
             raise ValueError(Message.of("audit.range_expected", given=found.stated).text())
         found = replace(found, low=ends[0].low, high=ends[1].high)
-    return replace(found, source=given.source or found.source, command=given.command or "", key=given.key or "")
+    return replace(
+        found, source=given.source or found.source, command=given.command or found.command, key=given.key or ""
+    )
 
 
 def _of_plan(given: Given, folder: Path) -> Quantity:
-    document = json.loads((folder / str(given.plan)).read_text(encoding="utf-8"))
-    value = value_at(document, str(given.key))
-    return replace(parse(f"{value!r} {given.unit}"), source=f"{given.plan}: {given.key}")
+    """Read a figure of a stored plan, with the command that prints the plan."""
+    file, key = str(given.plan), str(given.key)
+    path = EXAMPLES / file.removeprefix(SHIPPED_EXAMPLE) if file.startswith(SHIPPED_EXAMPLE) else folder / file
+    document = json.loads(unpacked(path.read_bytes()))
+    value = _ratio(document, key) if key.startswith(RATIOS) else value_at(document, key)
+    found = replace(parse(f"{value!r} {given.unit}"), stated=f"{digits(value)} {given.unit}".strip())
+    if given.by_gap:
+        found = replace(found, low=found.value * (1 - max(0.0, value_at(document, "gap"))))
+    shown = shlex.quote(file.removeprefix("@"))
+    return replace(found, source=f"{file.removeprefix('@')}: {key}", command=f"flopwatt show {shown} --format json")
+
+
+def _ratio(document: dict[str, Any], key: str) -> float:
+    """Return a ratio of a plan by its code, such as "ratios.busy". Raises ValueError where the plan has none."""
+    code = key.removeprefix(RATIOS)
+    for row in ratios(Plan.of(document)):
+        if row["code"] == code and not row["of"]:
+            return row["value"]
+    raise ValueError(Message.of("audit.no_such_key", key=key).text())
 
 
 def value_at(document: Any, key: str) -> float:

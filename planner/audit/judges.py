@@ -7,7 +7,7 @@ roofline      chips · bandwidth / bytes, and no more than           chips, band
 plan          the stated `formula` over answers of commands         an answer with the command that gave it, or a file of a plan
 ratio         first / second                                        first, second
 ablation      1 / (1 - share + share / speedup)  (Amdahl's law)     share of the time, speedup of that share; without: no end of it
-ladder        the product of all quantities                         one factor for each lever
+ladder        the product of all quantities, or the stated formula  one factor for each lever
 roi           chips · rent · gain                                   chips, rent, gain; market: the rent that others pay
 catalog       the known value of each property                     facts
 attribution   none: nothing follows from physics or prices          none
@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from planner.audit.inputs import Inputs, Property, is_same
 from planner.audit.quantities import digits, shown_unit, unit_of
 from planner.audit.verdicts import Condition, Free, Verdict, bisected, decide
-from planner.messages import Message
+from planner.messages import Message, listed
 from planner.spec.claims import Claim
 
 LEAST_MARGIN = 1e-9
@@ -87,7 +87,7 @@ def by_properties(inputs: Inputs) -> Finding:
         None if ours is None else ours.low / factor,
         None if ours is None else ours.high / factor,
         "" if ours is None else unit,
-        line="; ".join(lines),
+        line=listed(lines),
         closed_form="" if ours is None else f"{ours.value:.12g}" + ("" if factor == 1.0 else f" / {factor:.12g}"),
         is_=is_,
     )
@@ -140,7 +140,7 @@ def by_rent(inputs: Inputs) -> Finding:
         return found
     times = [digits(rent.value / each) for each in (market.high, market.low)]
     said = Message.of("audit.rent_at_market", rent=rent.stated, least=times[0], most=times[1]).text()
-    return replace(found, line=f"{said}; {found.line}")
+    return replace(found, line=listed((said, found.line)))
 
 
 def by_ladder(inputs: Inputs) -> Finding:
@@ -161,7 +161,7 @@ def by_ladder(inputs: Inputs) -> Finding:
     wanted, top = claimed.figure.low, climbed(1.0)
     if top < wanted * (1 - LEAST_MARGIN):
         said = Message.of("audit.ladder_breaks", factor=digits(wanted / top)).text()
-        return replace(found, verdict=Verdict.CANNOT_BE, condition=None, line=f"{found.line}; {said}")
+        return replace(found, verdict=Verdict.CANNOT_BE, condition=None, line=listed((found.line, said)))
     share = 0.0 if climbed(0.0) >= wanted else bisected(lambda each: climbed(each) >= wanted, 0.0, 1.0)
     said = Message.of("audit.ladder_needs", factor=digits(wanted / (found.ours * inputs.factor))).text()
     free = Free("share_of_each_range", 0.0, 1.0, "", 1.0, Message.of("audit.every_lever").text())
@@ -169,7 +169,7 @@ def by_ladder(inputs: Inputs) -> Finding:
         found,
         verdict=Verdict.HOLDS_WHEN,
         condition=Condition(free, share, None, share, share),
-        line=f"{found.line}; {said}",
+        line=listed((found.line, said)),
     )
 
 
@@ -213,7 +213,7 @@ def _ablation(claim: Claim) -> str:
 
 
 def _ladder(claim: Claim) -> str:
-    return " * ".join(claim.quantities)
+    return claim.formula or " * ".join(claim.quantities)
 
 
 def _names(*names: str) -> Callable[[Claim], list[str]]:

@@ -14,10 +14,10 @@ from catalog.lookup import Catalog, shipped_catalog
 from catalog.units import parse
 from models.formats import WEIGHT_FORMATS
 from planner.dashboard.file_names import file_name
-from planner.dashboard.sources import EXAMPLES
 from planner.errors import Issue, SpecError
 from planner.estimate.profile.cases import KINDS, points_at_work, workloads_of
 from planner.messages import Message
+from planner.packed import EXAMPLES
 from planner.plan import Plan
 from planner.resolve.ledger import Ledger
 from planner.resolve.names import catalog_of

@@ -17,6 +17,7 @@ from planner import pipeline
 from planner.dashboard.frozen.stored import State, read, verified
 from planner.errors import Issue, SpecError, words_of
 from planner.messages import Message, named
+from planner.packed import EXAMPLES
 from planner.plan import Plan, load_plan, parse_plan
 from planner.spec.document import read_document
 from planner.spec.series import named_series, read_series, series_key
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parent / "data"
 MAIN = "mixed_fleet"
 EXCHANGE = "exchange_"  # prefix of the names of defaults
-_CHECKOUT = Path(__file__).resolve().parents[2]
-_SHIPPED = DATA / "examples"  # where a wheel puts them
-EXAMPLES = _CHECKOUT / "examples" if (_CHECKOUT / "pyproject.toml").is_file() else _SHIPPED
-"""The examples; beside an installed package, `examples` could be anybody's."""
 PLANS = EXAMPLES / "plans"
 """Their stored plans; `docs/build_dashboard_plans.py` makes them."""
 

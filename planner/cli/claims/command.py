@@ -12,7 +12,7 @@ from planner.cli.output import as_json, rows_as, write_out
 from planner.errors import Issue, SpecError
 from planner.escape import markdown, terminal
 from planner.exit_codes import OK
-from planner.messages import Message, say
+from planner.messages import DEFAULT, LANGUAGES, Message, say, translated
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -26,6 +26,7 @@ def add_audit(commands: Commands, shared: argparse.ArgumentParser) -> None:
     audit.add_argument("file", metavar="FILE", nargs="?", help=helped("help.audit_file"))
     audit.add_argument("--only", metavar="SYSTEM", action="append", default=[], help=helped("help.audit_only"))
     audit.add_argument("--claim", metavar="ID", help=helped("help.audit_claim"))
+    audit.add_argument("--language", choices=LANGUAGES, default=DEFAULT, help=helped("help.audit_language"))
     audit.add_argument("--new", action="store_true", help=helped("help.audit_new"))
     audit.set_defaults(run=_audit)
 
@@ -43,7 +44,7 @@ def _audit(arguments: argparse.Namespace) -> int:
         _write(arguments, one.document(), [one.flat()], [], one.derivation())
         return OK
     short = arguments.format == "table"
-    lines = [str(found.words), *([say("audit.more_of_each")] if short else [])]
+    lines = [found.words, *([say("audit.more_of_each")] if short else [])]
     _write(arguments, found.document, found.rows, lines, found.sections(short))
     return OK
 
@@ -56,7 +57,11 @@ def _write(
     sections: list[tuple[str, list[dict[str, Any]]]],
 ) -> None:
     """Write the document as JSON, flat rows as CSV, or sentences and tables as text, Markdown or HTML."""
-    form = arguments.format
+    form, language = arguments.format, arguments.language
+    lines = [translated(line, language) for line in lines]
+    sections = [
+        (translated(heading, language), [_in_language(row, language) for row in table]) for heading, table in sections
+    ]
     if form == "json":
         return write_out(arguments, as_json(document))
     if form == "csv":
@@ -64,7 +69,7 @@ def _write(
     if form == HTML:
         from planner.audit.page import page
 
-        return write_out(arguments, page(lines, sections))
+        return write_out(arguments, page(lines, sections, language))
     if form == "md":
         from planner.audit.page import in_markdown
         from planner.tables import as_markdown
@@ -75,6 +80,14 @@ def _write(
         parts = [f"{terminal(line)}\n" for line in lines]
         parts += [f"{terminal(heading)}\n\n{rows_as(form, table)}" for heading, table in sections]
     return write_out(arguments, "\n".join(parts))
+
+
+def _in_language(row: dict[str, Any], language: str) -> dict[str, Any]:
+    """Say heads and cells of a row in a language; what a file of claims states stays as it is."""
+    return {
+        translated(head, language): translated(cell, language) if isinstance(cell, str) else cell
+        for head, cell in row.items()
+    }
 
 
 def _new(arguments: argparse.Namespace) -> int:

@@ -56,9 +56,11 @@ class Given(Block):
     command: Words | None = None
     """The command whose JSON answered `value`, at `key`."""
     plan: Words | None = None
-    """File of a plan in JSON that holds the value at `key`, sought from the folder of the claims."""
+    """File of a plan in JSON that holds the value at `key`, sought from the folder of the claims; "@examples/…" is one of the examples that come with the program."""
     key: Words | None = None
-    """Path inside the JSON, such as "totals.cost" or "tiers[0].share"; of figures without a unit, `unit` follows."""
+    """Path inside the JSON, such as "totals.cost" or "tiers[0].share", or "ratios.busy" of a plan for one of its plausibility ratios; of figures without a unit, `unit` follows."""
+    by_gap: bool = False
+    """Whether a better plan may have less of the figure of a plan: its range then begins lower by the proven gap, in proportion."""
     unit: Annotated[str, Field(max_length=60)] = ""
     """Unit of the number at `key`."""
     source: Annotated[str, Field(max_length=MOST_WORDS)] = ""
@@ -70,6 +72,8 @@ class Given(Block):
             raise ValueError(Message.of("audit.value_or_plan").text())
         if (self.plan is not None or self.command is not None) and self.key is None:
             raise ValueError(Message.of("audit.key_needed").text())
+        if self.by_gap and (self.plan is None or self.low is not None or self.high is not None):
+            raise ValueError(Message.of("audit.gap_of_a_plan").text())
         return self
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import gzip
 import io
 import json
 import math
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from planner.audit import Verdict, audit
-from planner.audit.quantities import parse, unit_of
+from planner.audit.quantities import parse, shown_unit, unit_of
 from planner.cli.main import main
 from planner.exit_codes import INFEASIBLE, LIMIT, OK
 
@@ -97,9 +98,77 @@ CLOSED = {
 
 
 def formula(row, claims) -> str:
-    if row["judge"] == "ladder":
+    if row["judge"] == "ladder" and not claims[row["id"]].get("formula"):
         return " * ".join(each["name"] for each in row["quantities"])
     return CLOSED.get(row["judge"]) or claims[row["id"]]["formula"]
+
+
+BY_PLANS = {
+    "F01": "S5_national_demand", "F03": "S2_five_capabilities", "F04": "S2_five_capabilities", "F17": "S5_token_factory",
+    "F18": "S5_token_factory", "C01": "S8_compute_network", "C02": "S8_compute_network",
+}  # fmt: skip
+
+
+def stored(name):
+    return json.loads(gzip.decompress((ROOT / f"examples/systems/plans/{name}.json.gz").read_bytes()))
+
+
+def chips_at_work(plan):
+    """Chips of the replicas at work over time, over those held at once: layouts multiplied, times workers, from the rows of the schedule."""
+    degrees = ("tp", "pp", "dp", "cp")
+    chips = {
+        point["id"]: sum(
+            math.prod(pool["layout"].get(each, 1) for each in degrees) * pool["workers"]
+            for pool in point["pools"]
+            if pool["role"] != "api"
+        )
+        for workload in plan["workloads"]
+        for point in workload["points"]
+    }
+    work = sum(
+        active * chips[name] * slot["seconds"] for slot in plan["schedule"] for name, active in slot["active"].items()
+    )
+    seconds = {slot["slot"]: slot["seconds"] for slot in plan["schedule"]}
+    return work / sum(seconds.values()) / plan["totals"]["chips"]
+
+
+@pytest.mark.parametrize("id", BY_PLANS)
+def test_claims_that_need_a_plan_read_the_stored_one(rows, id):
+    (row,) = (row for row in rows if row["id"] == id)
+    plan, file = stored(BY_PLANS[id]), f"examples/systems/plans/{BY_PLANS[id]}.json.gz"
+    read = [each for each in row["quantities"] if file in each["source"]]
+    assert read and f"flopwatt show {file} --format json" in row["further_commands"]
+    known = {
+        "ratios.busy": chips_at_work(plan), "totals.chips": plan["totals"]["chips"], "totals.tokens": plan["totals"]["tokens"],
+        "spec.horizon.years": plan["spec"]["horizon"]["years"] * 365 * 86400, "workloads[0].utilisation": plan["workloads"][0]["utilisation"],
+        "workloads[2].points[0].goodput": plan["workloads"][2]["points"][0].get("goodput"),
+    }  # fmt: skip
+    for each in read:
+        assert each["value"] == pytest.approx(known[each["key"]], rel=1e-9)
+        least = each["value"] * (1 - plan["gap"]) if each["name"] == "held" else each["value"]
+        assert (each["low"], each["high"]) == pytest.approx((least, each["value"]), rel=1e-9)
+
+
+def test_the_tokens_of_the_factories_follow_from_their_demand(rows):
+    """The specs ask for 2.5 and 35 trillion output tokens a day, a quarter of all: 10 and 140 trillion, which just the chips held serve."""
+    found = {row["id"]: row for row in rows}
+    for id, wanted in (("F17", 10e12), ("F01", 140e12)):
+        assert found[id]["ours"] == pytest.approx(wanted, rel=1e-6)
+        assert found[id]["condition"]["least"] == pytest.approx(stored(BY_PLANS[id])["totals"]["chips"], rel=1e-6)
+
+
+def test_a_chinese_reader_is_told_in_chinese(capsys, tmp_path):
+    assert main(["audit", "--only", "S6", "--language", "zh"]) == 0
+    out = capsys.readouterr().out
+    assert "10 条断言" in out and "与已知数字矛盾" in out and "holds" not in out
+    assert main(["audit", "--claim", "F18", "--language", "zh", "--format", "md"]) == 0
+    out = capsys.readouterr().out
+    assert "按通常的值还差" in out and "判断方式" in out and "verdict" not in out
+    page = tmp_path / "a.html"
+    assert main(["audit", "--language", "zh", "--format", "html", "--output", str(page)]) == 0
+    assert 'lang="zh"' in page.read_text(encoding="utf-8")
+    assert main(["audit", "--language", "zh", "--only", "S6", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == audit(only=["S6"]).document
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +242,7 @@ COMMANDS = sorted(
         if command.startswith("flopwatt")
     }
 )
-CHEAP = ("catalog", "roi", "estimate", "kv-tiers", "edge", "codesign")
+CHEAP = ("show", "catalog", "roi", "estimate", "kv-tiers", "edge", "codesign")
 
 
 def run(command, monkeypatch):
@@ -198,14 +267,17 @@ def test_heavy_printed_commands_run(command, monkeypatch, capsys):
 def test_stored_answers_are_what_their_commands_answer(rows, monkeypatch, capsys):
     from planner.audit.inputs import value_at
 
-    stored = [each for row in rows for each in row["quantities"] if each["command"]]
-    assert len(stored) >= 6
+    of_commands = [
+        each for row in rows for each in row["quantities"] if each["command"] and not each["key"].startswith("ratios.")
+    ]
+    assert len(of_commands) >= 6
     answers: dict[str, object] = {}
-    for each in stored:
+    for each in of_commands:
         if each["command"] not in answers:
             assert run(each["command"], monkeypatch) == 0
             answers[each["command"]] = json.loads(capsys.readouterr().out)
-        assert value_at(answers[each["command"]], each["key"]) == pytest.approx(each["value"], rel=2e-3), each
+        found = value_at(answers[each["command"]], each["key"]) * unit_of(shown_unit(each["stated"]))[0]
+        assert found == pytest.approx(each["value"], rel=2e-3), each
 
 
 def test_no_claim_has_code_of_its_own(claims):
