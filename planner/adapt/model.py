@@ -106,7 +106,7 @@ class AdaptModel:
             power_w=data.power_w[own], option_site=data.option_site[keep], by_use=data.by_use[keep], size=data.size[keep],
             supply_member=np.column_stack([member[:, 0], number[member[:, 1]]]), way_pool=data.way_pool[ways],
             way_option=number[data.way_option[ways]], way_power_w=data.way_power_w[ways], way_cost=data.way_cost[ways],
-            use_price=data.use_price[keep], job_option=number[data.job_option[uses]], job_of=data.job_of[uses],
+            use_price=data.use_price[keep], on_offer=data.on_offer[keep], job_option=number[data.job_option[uses]], job_of=data.job_of[uses],
             job_power_w=data.job_power_w[uses], job_cost=data.job_cost[uses],
         )  # fmt: skip
         return replace(
@@ -299,6 +299,10 @@ def _data(
         for u, k in enumerate(data.holding_option):
             if k in number and data.hourly.holding[u]:
                 use_price[number[k]] += np.where(data.covers()[u][data.slot_window], data.hourly.cost[COST][u], 0.0)
+    on_offer = np.zeros((len(options), len(few.members)), dtype=bool)
+    for u, k in enumerate(data.holding_option):
+        if k in number:
+            on_offer[number[k]] |= data.covers()[u][data.slot_window[few.first]]
     site_of = {site.region: r for r, site in enumerate(problem.sites)}
     job_number = {job.name: j for j, job in enumerate(problem.training)}
     lack = (
@@ -326,7 +330,7 @@ def _data(
         demand=few.demand[classes],
         class_workload=classes // origins, arc_class=_integers([arc_class[a] for a in arcs]), arc_pool=data.arc_pool[arcs],
         arc_cost=few.summed(data.arc_cost[COST][arcs]), way_pool=_integers([q for q, _ in ways]), way_option=_integers([k for _, k in ways]),
-        way_power_w=np.array(watts[:count]), way_cost=few.summed(priced[:count]), use_price=few.summed(use_price), lack_cost=few.summed(lack),
+        way_power_w=np.array(watts[:count]), way_cost=few.summed(priced[:count]), use_price=few.summed(use_price), on_offer=on_offer, lack_cost=few.summed(lack),
         job_work=data.job_work, job_mask=data.job_window_mask.astype(bool)[:, few.first].reshape(-1, len(few.members)),
         job_option=_integers([k for _, k in jobs]), job_of=_integers([job_number[job] for job, _ in jobs]),
         job_power_w=np.array(watts[count:]), job_cost=few.summed(priced[count:]), job_undone=np.array([prices[1][job.name] for job in problem.training]),

@@ -54,6 +54,9 @@ class FleetData:
     way_power_w: Floats  # [G] above idle, of one system at work
     way_cost: Floats  # [G, T] of one system at work over a slot, without payment by use
     use_price: Floats  # [K, T] of one system of an option that is paid by use, over a slot
+    on_offer: Bools = field(
+        default_factory=lambda: np.zeros((0, 0), dtype=bool)
+    )  # [K, T] whether systems that are paid by use can be had; empty: always
     lack_cost: Floats  # [W, T] of one request/s that is not served over a slot
 
     # jobs
@@ -74,6 +77,12 @@ class FleetData:
     def pools(self) -> int:
         """Number of pools."""
         return int(max(self.way_pool.max(initial=-1), self.arc_pool.max(initial=-1))) + 1
+
+    def usable(self) -> Bools:
+        """[K, T]: slots in which systems of an option are there without being held."""
+        return np.broadcast_to(self.by_use[:, None], self.use_price.shape) & (
+            self.on_offer if self.on_offer.size else True
+        )
 
     def held(self) -> Floats:
         """[U, T]: systems there by a unit of a holding, below 0 for a return."""

@@ -92,7 +92,7 @@ def build(data: FleetData, leaves: Leaves, aim: Aim, given: Floats | None = None
     nodes = _holdings(program, data, leaves, given)
     hired = None
     if aim.fixed_use:
-        hired = program.add_columns("hired", data.use_price.shape, where=data.by_use[:, None])
+        hired = program.add_columns("hired", data.use_price.shape, where=data.usable())
     added = [_Leaf(program, data, leaves, s, nodes[:, s], hired).add() for s in range(leaves.count)]
     spent = tuple(each for each, _, _ in added)
     if aim.tail is None:
@@ -197,7 +197,7 @@ class _Leaf:
         n = np.repeat(self.n[:, None], data.slots, axis=1)
         installed = self._grid(len(data.option_site))
         at_work = [(installed[data.way_option], work, 1.0), (installed[data.job_option], width, 1.0)]
-        high = np.where(data.by_use, np.inf, 0.0).repeat(data.slots)
+        high = np.where(data.usable(), np.inf, 0.0).ravel()
         entries = [*at_work, (installed[data.option], n, -held)]
         if self.hired is not None:
             high = np.zeros(len(high))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import planner
-from planner.adapt.model import _supplies
+from catalog.units import YEAR_S
+from planner.adapt.model import _supplies, build_model
 from planner.adapt.plan import at_dates
 from planner.formulate.formulation import formulate
+from planner.problem.scenarios import with_robust
 from planner.solving.variants import points_found, resolved
 from planner.spec.model import parse_spec
 from planner.verify.plan import verify_plan
@@ -27,6 +30,28 @@ def test_an_example_is_planned_and_holds(root, name):
     assert all(row["offer"].startswith("offers") for row in found["sign"])
     if name == "api":
         assert any(row["how"] == "api" and row["decided_s"] is None for row in found["open"])
+
+
+def test_systems_on_demand_are_used_only_once_they_are_on_offer(tiny):
+    spec = tiny(
+        horizon={"start": "2027-01-01", "years": 2},
+        offers=[
+            {"system": "DGX H100", "how": "buy", "price": "310000 USD"},
+            {"system": "DGX H100", "how": "on_demand", "price": "40 USD/h", "available_from": "1 year"},
+        ],
+        adapt={"promise": 0.8},
+    )  # fmt: skip
+    asked = parse_spec(spec).adapt
+    assert asked is not None
+    cut, dates = at_dates({key: value for key, value in spec.items() if key != "adapt"}, asked)
+    problem = resolved(cut)
+    model = build_model(problem, with_robust(problem), dates, {"chat": 1.0}, {}, [])
+    begins = problem.calendar.edges_s[model.data.window]
+    (hired,) = np.flatnonzero(model.data.by_use)
+    assert (model.data.on_offer[hired] == (begins >= YEAR_S - 1)).all() and 0 < model.data.on_offer[hired].sum() < len(
+        begins
+    )
+    assert ((model.data.use_price[hired] > 0) == model.data.on_offer[hired]).all()
 
 
 def test_systems_that_are_owned_may_stay_from_the_start_on(root):

@@ -63,3 +63,13 @@ def test_a_job_counts_with_its_mean_over_a_window():
         (found,) = outcomes(data, leaf, np.array([[held]]), EXACT)
         assert found.needed == pytest.approx([24.0, 0.0])
     assert not found.kept
+
+
+def test_systems_paid_by_use_serve_only_where_they_are_on_offer():
+    """Two systems serve 4 of 4, 6 and 10 requests/s; where no tokens are sold 6 go unserved in the last slot, at 100 each, where they are it costs 7 each."""
+    data, leaf, given_counts = service(2)
+    (always,) = outcomes(data, leaf, given_counts, EXACT)
+    assert always.kept and always.cost == pytest.approx(2 + 7 * (2 + 6))
+    never_last = replace(data, on_offer=np.array([[True] * 3, [True, True, False]]))
+    (found,) = outcomes(never_last, leaf, given_counts, EXACT)
+    assert not found.kept and found.cost == pytest.approx(2 + 7 * 2 + 100 * 6)
