@@ -210,7 +210,7 @@ def _values(found: Adapted, fixed: TreeSolution | None) -> Values:
     least = first.divisible
 
     def less(other: TreeSolution) -> float | None:
-        return None if other.value is None or least is None else max(least - other.value, 0.0)
+        return None if other.value is None or least is None else least - other.value
 
     plain = found.others["plain"]
     gain = (

@@ -88,7 +88,7 @@ class DecisionTree(TypedDict):
 
 class Need(TypedDict):
     """State the chips that the work of a window of the calendar takes, from the start, at most in one of ten, five of ten (`typical`) and nine of ten
-    fresh scenarios, and the chips of the systems signed then. A scenario counts its hardest hour of serving and the mean of its jobs; work that is
+    fresh scenarios, and the chips of the systems that are there then of those signed, owned and rented already (`signed`). A scenario counts its hardest hour of serving and the mean of its jobs; work that is
     left undone or that an API does counts as if systems did it."""
 
     from_s: Number

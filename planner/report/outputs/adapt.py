@@ -16,6 +16,8 @@ from planner.report.words import amount, between, how_words, share_words
 QUESTION, COST = say("adapt.question"), say("adapt.question_of_cost")
 OPEN, NEEDS = say("adapt.question_of_open"), say("heading.needs")
 PROMISE_TOL = 0.03  # share of scenarios: less below the promise is what samples differ by
+PROGRAM_GAP = 5e-3  # relative gap of the programs whose costs are compared
+WORTH = ("adapting", "stochastic", "perfect", "performance", "demand")
 NAMED = 3  # systems that the sentence names
 DRAWN = 32  # columns of a range that is drawn in text
 
@@ -188,8 +190,22 @@ def _worth(found: Adaptation) -> list[Row]:
         (say("adapt.expected_cost"), fresh["cost"]),
         (say("adapt.tree_cost"), found["tree_cost"]),
         (say("adapt.fixed_cost"), None if fixed is None else fixed["cost"]),
-        *((say(f"adapt.value_{name}"), value) for name, value in found["values"].items()),  # type: ignore[list-item]
+    ]
+    worth = found["values"]
+    known = (worth["adapting"], worth["stochastic"], worth["perfect"], worth["performance"], worth["demand"])
+    values = [(say(f"adapt.value_{name}"), value) for name, value in zip(WORTH, known, strict=True)]
+    further: list[tuple[str, float | None]] = [
         (say("adapt.gap_bound"), None if gap is None else gap["bound"]),
         (say("adapt.other_cost"), found["other_cost"]),
     ]
-    return [{"what": name, "amount": amount(value)} for name, value in rows if value is not None]
+    told = [(name, amount(value)) for name, value in rows if value is not None]
+    told += [(name, _worth_words(value, found["tree_cost"])) for name, value in values if value is not None]
+    told += [(name, amount(value)) for name, value in further if value is not None]
+    return [{"what": name, "amount": words} for name, words in told]
+
+
+def _worth_words(value: float, cost: float) -> str:
+    """Write a difference of costs, with the remark that it is none where the gap of the programs is as large."""
+    if abs(value) > PROGRAM_GAP * abs(cost):
+        return amount(value)
+    return say("adapt.value_within_gap", amount=amount(value), gap=share_words(PROGRAM_GAP, ".1%"))

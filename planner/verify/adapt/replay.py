@@ -20,7 +20,8 @@ from planner.verify.findings import Report
 
 WORLDS, LEAST_WORLDS, SEED = 2000, 200, 62  # fresh worlds, fewer where a program is large, and the seed of their draws
 WORK = 400_000  # columns of all programs together
-ERRORS = 4.0  # standard errors of sampling between figures that agree
+ERRORS = 5.0  # standard errors of sampling between figures that agree
+LEAST_STATED = 100  # scenarios of a plan from which their figures have such errors
 LEAF_TOL = 0.01  # share of the mean cost: the gap of the programs of a plan, and hours that stand for others
 KEPT_TOL = 0.05  # weight of leaves in which leaving work undone may cost as much as doing it
 NO_RATE = 0.05  # share of the best rate that a way which does not work counts as, in distances
@@ -131,6 +132,8 @@ def compare(report: Report, found: Adaptation, again: Replayed) -> None:
     other = again.weight @ (np.array(tree["kept"], dtype=bool) != leaves.kept)
     if other > KEPT_TOL and found["risk"] != "cvar":
         report.say("adaptation.tree.kept", "verify.replayed_kept", share=f"{float(other):.1%}")
+    if fresh["scenarios"] < LEAST_STATED:
+        return
     count, stated = len(fresh_cost := again.fresh.cost), fresh["scenarios"]
     both = 1.0 / count + 1.0 / stated
     spread = float(fresh_cost.std(ddof=1)) * np.sqrt(both)

@@ -88,7 +88,7 @@ def test_the_page_shows_needs_and_rules(adapted):
 
 def test_every_output_has_the_table_of_needs(adapted):
     table = next(each for each in sections_of(adapted) if each.heading == "Chips needed, and signed")
-    assert [row["signed"] for row in table.rows] == ["88", "88"]
+    assert [row["signed or there already"] for row in table.rows] == ["88", "88"]
     assert [row["typical"] for row in table.rows] == ["61", "72"]
     assert "one of ten" in table.remark
     assert next(each for each in sections_of(adapted, "zh") if each.heading == "所需芯片与已签芯片").rows
@@ -111,3 +111,14 @@ def test_the_fan_chart_ends_with_the_horizon(adapted):
     chart = fan_chart(adapted, Words("zh"))
     assert chart is not None and "1,240" in chart.to_dict()["description"]
     assert fan_chart(sources.stored_plan(), Words()) is None
+
+
+def test_a_worth_within_the_gap_of_the_programs_says_so(adapted):
+    document = copy.deepcopy(adapted.document)
+    document["adaptation"] |= {"tree_cost": 3e6}
+    document["adaptation"]["values"] |= {"perfect": 2e5, "performance": -1e4, "demand": 0.0}
+    table = next(each for each in sections_of(Plan(document)) if each.heading == "What adapting and knowing are worth")
+    told = {row["what"]: row["amount"] for row in table.rows}
+    assert told["worth of knowing everything now"] == "200,000"
+    assert told["worth of knowing performance now"].startswith("-10,000, not distinguishable from 0")
+    assert told["worth of knowing demand now"].startswith("0, not distinguishable from 0")
