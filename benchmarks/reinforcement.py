@@ -32,7 +32,7 @@ from models.serving.decode import ServingLayouts
 from models.training.constants import Recipe
 from models.training.layouts import LayoutSpace, with_levels
 from planner.candidates.layouts import legal_sizes, search_layouts
-from planner.candidates.reinforcement import Split, SplitSearch, colocated, separate
+from planner.candidates.splits import Split, SplitSearch, colocated, separate
 from planner.evaluate.layouts import TrainingSetup, recipe_of
 from planner.evaluate.reinforcement import UpdatePool, iteration_of, updates_of
 from planner.problem.constants import ModelConstants

@@ -121,15 +121,46 @@ class Software:
     start_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line between the sites of two pools: the rate that a job reserves on it each way, and what comes back over it."""
+
+    bytes_per_s: float
+    rtt_s: float
+    back_bytes: float = 0.0  # responses of one iteration
+
+
+def over_line_s(weights_bytes: ArrayLike, line: Line) -> tuple[Result, float]:
+    """Predict (how long weights take over a line, what comes on top of it):  (W / r, RTT + D / r).
+
+    One copy of the weights passes the line while other stages work on other tensors; half a round trip later it is there, and the responses D of the
+    batch come back, of which the last wait for the other half.
+    Shapes: broadcast. Units: weights W, responses D [byte], rate r [byte/s], round trip [s], results [s].
+    Reference: Sanders, Speck and Träff, Parallel Computing 35 (2009) (pipelined broadcast); the line is its slowest edge.
+
+    >>> sent, more = over_line_s(16e9, Line(4e9, 0.05, back_bytes=0.2e9))
+    >>> float(sent), round(more, 6)
+    (4.0, 0.1)
+    """
+    sent = as_result(np.asarray(weights_bytes, float) / line.bytes_per_s)
+    return sent, line.rtt_s + line.back_bytes / line.bytes_per_s
+
+
 def synchronise_s(
-    weights: Weights, sharding: Sharding, trainer: Side, receiver: Side | None, software: Software
+    weights: Weights,
+    sharding: Sharding,
+    trainer: Side,
+    receiver: Side | None,
+    software: Software,
+    line: Line | None = None,
 ) -> Result:
     """Predict the time until engines have new weights:  a + N tau + max(gather, copy, broadcast).
 
     Frameworks go through a network tensor by tensor or bucket by bucket: while one is copied to the engines the next is gathered from the chips of a
     training copy, and, where the engines are another pool (`receiver`; None where the pools take turns), the one before is sent. The slowest of
     the three sets the pace, beside the time tau of each of N tensors, all of which each engine takes in turn, and a start a.
-    Each chip of an engine takes in whole tensors and keeps its part, so that the layout of the engine does not count.
+    Each chip of an engine takes in whole tensors and keeps its part, so that the layout of the engine does not count. A `line` between the sites of
+    both pools is one more stage, W / r, and adds its round trip and the way back of the responses (`over_line_s`).
     Shapes: broadcast. Units: tau, a, result [s].
     Reference: Sheng et al., HybridFlow, arXiv:2409.19256, sections 5.2 and 5.3; `gather_s`, `copy_s`, `broadcast_s`.
 
@@ -143,8 +174,9 @@ def synchronise_s(
         copy_s(weights, sharding.expert_ranks, software.copy_bytes_per_s, trainer.hbm_bytes_per_s),
         0.0 if receiver is None else broadcast_s(weights.rollout_bytes, trainer, receiver),
     ]
-    slowest = np.maximum(np.maximum(stages[0], stages[1]), stages[2])
-    return as_result(software.start_s + weights.tensors * software.tensor_s + slowest)
+    sent, more = (0.0, 0.0) if line is None else over_line_s(weights.rollout_bytes, line)
+    slowest = np.maximum(np.maximum(stages[0], stages[1]), np.maximum(stages[2], sent))
+    return as_result(software.start_s + weights.tensors * software.tensor_s + slowest + more)
 
 
 def reload_s(state_bytes: ArrayLike, host_bytes_per_s: ArrayLike) -> Result:

@@ -7,15 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planner.candidates.fleet_options import FleetOption
-from planner.candidates.points import Exchange, Use
+from planner.candidates.points import Exchange, Use, WeightExchange
 from planner.evaluate.disaggregated import CacheLine, moved_bytes
 from planner.messages import Message
 from planner.problem.fabrics import may_exchange, may_share_a_network
 from planner.problem.facts import ResolvedSpec, ServingFacts
+from planner.problem.reinforcement import ReinforcementFacts
 from planner.spec.workloads import Serving
 
 Joined = tuple[FleetOption, FleetOption, Exchange | None]
 """Fleet options of prefill and decode, and the way between two sites where they stand at two."""
+SplitOptions = tuple[FleetOption, FleetOption, WeightExchange | None]
+"""Fleet options of update and rollout, likewise."""
+UNITS_TRIED = (1, 2, 4, 8)  # units that a job may reserve on a line
 
 
 def connected_pairs(fleet_options: Sequence[FleetOption]) -> Iterator[tuple[FleetOption, FleetOption]]:
@@ -83,3 +87,33 @@ def pairs_across(
                 and may_exchange(workload.spec, first.system, second.system)
             ]
     return found, apart
+
+
+def splits_across(
+    problem: ResolvedSpec, job: ReinforcementFacts, fleet_options: Sequence[FleetOption], dropped: Counter[str]
+) -> list[SplitOptions]:
+    """List the pairs with update at one site and rollout at another, for each line that joins both and each number of units reserved of it.
+
+    Numbers of units: `UNITS_TRIED`, as far as the line offers them. Pairs of sites that no line joins are counted.
+    """
+    if problem.lines is None or not job.spec.across_sites:
+        return []
+    found: list[SplitOptions] = []
+    apart = set()
+    for first in fleet_options:
+        for second in fleet_options:
+            sites = first.site.region, second.site.region
+            if sites[0] == sites[1] or min(first.scaleout_bytes_per_s, second.scaleout_bytes_per_s) <= 0:
+                continue
+            ways = problem.lines.exchanges.get((job.name, *sites), ())
+            if not ways:
+                apart.add(sites)
+            found += [
+                (first, second, WeightExchange(way, units * problem.lines.unit_rate(way)))
+                for way in ways
+                for units in UNITS_TRIED
+                if units <= problem.lines.most_units(way)
+            ]
+    if apart:
+        dropped[Message.of("path.no_line_for_weights").text()] += len(apart)
+    return found

@@ -14,7 +14,7 @@ from planner.evaluate.disaggregated import CacheLine
 from planner.problem.engine import EngineChoice
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import Interval, Run
-from planner.problem.lines import Carrier
+from planner.problem.lines import CACHE_LOAD, CACHES, ROLLOUTS, Carrier
 
 ENCODE = "encode"  # role of a pool of encoders
 
@@ -86,6 +86,38 @@ class Exchange:
     cache_bytes: float = 0.0  # for each request
     prompt_bytes: float = 0.0  # the other way
 
+    traffic = CACHES
+
+    def sent(self, capacity: float) -> tuple[float, float]:
+        """Compute what a replica of a capacity [request/s] sends along the way and back [byte/s]."""
+        return capacity * self.cache_bytes, capacity * self.prompt_bytes
+
+    def kept(self, capacity: float) -> tuple[float, float]:
+        """Compute what a replica takes of a line each way, with what caches leave free so that none waits long [byte/s]."""
+        caches, prompts = self.sent(capacity)
+        return caches / CACHE_LOAD, prompts
+
+
+@dataclass(frozen=True, slots=True)
+class WeightExchange:
+    """The way of weights from the update at one site to the rollout at another, over lines between them, of which the job reserves a rate each way."""
+
+    way: Carrier  # in the direction of the weights
+    bytes_per_s: float  # reserved while it is at work
+    weights_bytes: float = 0.0  # each iteration
+    back_bytes: float = 0.0  # each iteration, the other way
+    iteration_s: float = 1.0
+
+    traffic = ROLLOUTS
+
+    def sent(self, _: float) -> tuple[float, float]:
+        """Compute what the job sends along the way and back, in the mean of an iteration [byte/s]."""
+        return self.weights_bytes / self.iteration_s, self.back_bytes / self.iteration_s
+
+    def kept(self, _: float) -> tuple[float, float]:
+        """Return what the job reserves each way [byte/s]."""
+        return self.bytes_per_s, self.bytes_per_s
+
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
@@ -110,7 +142,7 @@ class OperatingPoint:
     classes: tuple[Mapping[str, Any], ...] = ()  # rows of the classes of requests, at the site
     links_s: float | None = None  # time of all links between two pools that the KV cache of a request takes
     steady: ServingPoint | None = field(default=None, repr=False, compare=False)  # a replica that serves
-    exchange: Exchange | None = None  # where prefill stands at another site; None: all pools at one
+    exchange: Exchange | WeightExchange | None = None  # where pools stand at two sites; None: all pools at one
     power_cap: float | None = None  # share of the systems' nameplate that they may draw; None: all of it
 
     @property
@@ -129,13 +161,13 @@ class OperatingPoint:
 
     @property
     def site(self) -> str:
-        """Return the region of the site: of the pool that answers, where prefill stands at another."""
-        return self.uses[-1].option.site.region
+        """Return the region of the site: of the pool that answers, where prefill stands at another; of the update, where the rollout does."""
+        return self.uses[-1 if isinstance(self.workload, ServingFacts) else 0].option.site.region
 
     @property
     def sites(self) -> tuple[str, ...]:
-        """Return the regions of all pools, that of the answers first."""
-        return tuple(dict.fromkeys(use.option.site.region for use in reversed(self.uses)))
+        """Return the regions of all pools, its own first."""
+        return tuple(dict.fromkeys((self.site, *(use.option.site.region for use in self.uses))))
 
     @property
     def memory_bytes(self) -> float:

@@ -1,211 +1,43 @@
-"""Choose how reinforcement learning is run: split of the chips, way to run, and the layouts of both pools.
+"""Choose the operating points of reinforcement learning: the numbers of systems of both pools, at one site or at two.
 
-The closed forms are in `models.reinforcement`, a given split is evaluated in `planner.evaluate.reinforcement`.
+What runs best on given pools is in `planner.candidates.splits`, the closed forms are in `models.reinforcement`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from models.arrays import sum_of
-from models.reinforcement.iteration import COLOCATED, Iteration
-from models.serving.decode import ServingLayouts
-from models.training.layouts import Layouts, with_levels
+from models.reinforcement.iteration import COLOCATED
+from models.reinforcement.synchronise import Line
 from planner.candidates.cache import EvaluationCache
 from planner.candidates.fleet_options import FleetOption, charged
-from planner.candidates.layouts import fastest_layout, layout_choices, legal_sizes
-from planner.candidates.pairs import connected_pairs
-from planner.candidates.points import OperatingPoint, Use
-from planner.candidates.serving import serving_layouts
+from planner.candidates.pairs import SplitOptions, connected_pairs, splits_across
+from planner.candidates.points import OperatingPoint, Use, WeightExchange
+from planner.candidates.splits import Split, SplitSearch, colocated, separate
+from planner.evaluate.exchange import line_of, returned_bytes, sent_bytes
 from planner.evaluate.interruptions import RunTerms, checkpoints_of, spares_of
-from planner.evaluate.layouts import TrainingSetup, carries
+from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.losses import losses_of
 from planner.evaluate.reinforcement import (
     ROLLOUT,
     UPDATE,
-    Engines,
     Figures,
-    RolloutPool,
-    UpdatePool,
-    engines_of,
     figures_of,
-    fitting,
-    fitting_updates,
-    held_in_rollout,
     interval_of,
-    iteration_of,
     iteration_row,
-    updates_of,
 )
 from planner.evaluate.serving import layout_of
 from planner.messages import Message
 from planner.money.owning import holding_worth
-from planner.problem.constants import ModelConstants
 from planner.problem.fabrics import uneven
-from planner.problem.facts import ResolvedSpec, ScaleOut, SystemFacts, permitted
+from planner.problem.facts import ResolvedSpec, permitted
 from planner.problem.phases import terms_of
 from planner.problem.reinforcement import ReinforcementFacts
-
-EIGHTHS = 8
-MOST_ENGINE_LAYOUTS = 400  # layouts of a pool; further ones are far larger than a batch needs
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A way to run on given pools, in the best layouts found."""
-
-    way: str
-    update: UpdatePool
-    pool: RolloutPool | None  # None where responses are given
-    engines: Engines | None
-    engine: int  # position of the rollout layout
-    found: Iteration  # arrays over the rollout layouts; position `engine` counts
-
-    @property
-    def iteration_s(self) -> float:
-        """Return the time of an iteration [s]."""
-        return float(self.found.iteration_s[self.engine])
-
-    @property
-    def rollout(self) -> tuple[RolloutPool, Engines, int] | None:
-        """Return the rollout pool, its layouts, and the position of the one chosen."""
-        return None if self.pool is None or self.engines is None else (self.pool, self.engines, self.engine)
-
-
-class SplitSearch:
-    """Search for the splits of one job; the best layouts of each pool are cached by system, network, chips and precision."""
-
-    def __init__(self, job: ReinforcementFacts, constants: ModelConstants):
-        self.job, self.constants = job, constants
-        self._updates: dict[tuple[object, ...], UpdatePool | None] = {}
-        self._engines: dict[tuple[object, ...], Engines | None] = {}
-        self.kept: dict[
-            tuple[object, ...], tuple[Split | None, Figures | None]
-        ] = {}  # best splits, by systems and networks
-        self.evaluated = 0
-
-    def update(self, setup: TrainingSetup, chips: int) -> UpdatePool | None:
-        """Find the fastest update layout on a number of chips; None where none fits."""
-        key = _key(setup, chips)
-        if key not in self._updates:
-            self._updates[key] = self._fastest(setup, legal_sizes(self.job, chips, setup.system))
-        return self._updates[key]
-
-    def known(self, setup: TrainingSetup, chips: int, update: UpdatePool) -> None:
-        """Fix the update layout on a number of chips."""
-        self._updates[_key(setup, chips)] = update
-
-    def _fastest(self, setup: TrainingSetup, sizes: Layouts) -> UpdatePool | None:
-        if not len(sizes):
-            return None
-        self.evaluated += len(sizes)
-        found = fastest_layout(setup, sizes)
-        if not len(found):
-            return None
-        updates = updates_of(setup, found.layouts, self.job)
-        if not fitting(updates, setup.system)[0]:  # the longest sample, or critic and reference, need another layout
-            every = with_levels(sizes, layout_choices(setup.system))
-            able = fitting_updates(setup, every.take(carries(setup, every)), self.job)
-            if able is None:
-                return None
-            updates = able.take(int(np.lexsort((able.step.step_s, able.scoring_s + able.update_s))[0]))
-        return UpdatePool(setup, updates)
-
-    def engines(self, pool: RolloutPool, layouts: ServingLayouts | None = None) -> Engines | None:
-        """Evaluate the rollout layouts of a pool. `layouts`: those to choose from, all that an engine can run if None."""
-        key = (pool, None if layouts is None else id(layouts))
-        if key not in self._engines:
-            if layouts is None:
-                layouts = serving_layouts(self.job.architecture, pool.system, pool.scaleout.bytes_per_s > 0)
-                layouts = layouts.take(np.flatnonzero(np.asarray(layouts.chips) <= pool.chips)[:MOST_ENGINE_LAYOUTS])
-            self.evaluated += len(layouts)
-            self._engines[key] = engines_of(self.job, pool, layouts, self.constants)
-        return self._engines[key]
-
-    def split(
-        self, way: str, update: UpdatePool, pool: RolloutPool | None, layouts: ServingLayouts | None = None
-    ) -> Split | None:
-        """Choose the rollout layout of the shortest iteration; None where none fits."""
-        if pool is None:
-            return Split(way, update, None, None, 0, iteration_of(self.job, way, update, None, None, self.constants))
-        engines = self.engines(pool, layouts)
-        if engines is None:
-            return None
-        found = iteration_of(self.job, way, update, engines, pool, self.constants)
-        best = int(np.argmin(found.iteration_s))
-        return Split(way, update, pool, engines, best, found) if np.isfinite(found.iteration_s[best]) else None
-
-
-def _key(setup: TrainingSetup, chips: int) -> tuple[object, ...]:
-    return setup.system.name, setup.scaleout, setup.plant, setup.precision, chips
-
-
-def shares_of(units: int) -> list[int]:
-    """List the units of a rollout pool that are tried of a number of them: eighths, and one."""
-    return (
-        sorted({max(round(units * eighth / EIGHTHS), 1) for eighth in range(1, EIGHTHS)} - {units}) if units > 1 else []
-    )
-
-
-def splits_of(
-    search: SplitSearch, setups: Sequence[TrainingSetup], chips: int, unit: int, rolling: int | None = None
-) -> list[Split]:
-    """Find the best split of each way and each share of `chips` in whole units, the shortest iteration first. `rolling`: the only share, if stated."""
-    found = (
-        list(colocated(search, setups, chips))
-        if COLOCATED in search.job.spec.ways or search.job.spec.algorithm == "dpo"
-        else []
-    )
-    system, scaleout = setups[0].system, setups[0].scaleout
-    shares = [count * unit for count in shares_of(chips // unit)] if rolling is None else [rolling]
-    for share in shares:
-        found += separate(search, setups, chips - share, (system, scaleout, share))
-    best: dict[tuple[str, int], Split] = {}
-    for split in found:
-        key = split.way, split.update.chips
-        if key not in best or split.iteration_s < best[key].iteration_s:
-            best[key] = split
-    return sorted(best.values(), key=lambda split: split.iteration_s)
-
-
-def colocated(search: SplitSearch, setups: Iterable[TrainingSetup], chips: int) -> Iterator[Split]:
-    """Yield the splits in which one pool of `chips` takes turns; the only ones where responses are given."""
-    spec = search.job.spec
-    for setup in setups:
-        update = search.update(setup, chips)
-        if update is None:
-            continue
-        if spec.algorithm == "dpo":
-            pools: Sequence[RolloutPool | None] = (None,)
-        else:
-            held = held_in_rollout(update)
-            able = [p for p in spec.rollout_precision if setup.system.serves(p)]
-            pools = [RolloutPool(setup.system, setup.scaleout, chips, precision, held) for precision in able]
-        yield from (found for pool in pools if (found := search.split(COLOCATED, update, pool)) is not None)
-
-
-def separate(
-    search: SplitSearch, setups: Iterable[TrainingSetup], chips: int, rollout: tuple[SystemFacts, ScaleOut, int]
-) -> Iterator[Split]:
-    """Yield the splits with `chips` that update beside a rollout pool (system, network, chips), in each way that the job allows."""
-    spec, (system, scaleout, rolling) = search.job.spec, rollout
-    ways = [way for way in spec.ways if way != COLOCATED]
-    if spec.algorithm == "dpo" or not ways:
-        return
-    pools = [RolloutPool(system, scaleout, rolling, p) for p in spec.rollout_precision if system.serves(p)]
-    for setup in setups:
-        update = search.update(setup, chips)
-        if update is not None:
-            yield from (
-                found for way in ways for pool in pools if (found := search.split(way, update, pool)) is not None
-            )
-
-
-# -- points of a plan --------------------------------------------------------------------------------------------------
 
 BEST_SPLITS = 3  # that a point states
 FIELDS_WITHOUT_EFFECT = {
@@ -220,6 +52,7 @@ FIELDS_WITHOUT_EFFECT = {
     "checkpoints",
     "preemption",
     "availability",
+    "across_sites",
     "token_bytes",
     "note",
 }  # limits of a job on its splits
@@ -243,6 +76,7 @@ class Offered:
     holding: float  # cost of its systems over the job, at present value
     slots: float  # cost of environment slots that are held all the time
     needed: float  # trained tokens/s
+    exchange: WeightExchange | None = None  # where the pools stand at two sites
 
     @property
     def price(self) -> float:
@@ -299,8 +133,9 @@ class ReinforcementSearch:
             ("splits", *self.cache.catalog_key, fields), SplitSearch(job, self.problem.constants)
         )
         before = search.evaluated
-        pairs = [(option, option) for option in able]
-        pairs += [pair for pair in connected_pairs(able) if pair[0] is not pair[1] and pair[0].owned]
+        pairs: list[SplitOptions] = [(option, option, None) for option in able]
+        pairs += [(*pair, None) for pair in connected_pairs(able) if pair[0] is not pair[1] and pair[0].owned]
+        pairs += splits_across(self.problem, job, able, dropped)
         for options in pairs:
             self.cache.check_time()
             found = self._offered(job, search, options)
@@ -314,10 +149,9 @@ class ReinforcementSearch:
         """Compute the trained tokens per second from start to deadline."""
         return job.spec.tokens / (job.spec.deadline - job.spec.start)
 
-    def _offered(
-        self, job: ReinforcementFacts, search: SplitSearch, options: tuple[FleetOption, FleetOption]
-    ) -> list[Offered]:
+    def _offered(self, job: ReinforcementFacts, search: SplitSearch, pair_of: SplitOptions) -> list[Offered]:
         """Evaluate splits of growing totals, until one is fast enough and further ones up to `WIDER` times as large."""
+        options, exchange = pair_of[:2], pair_of[2]
         one = options[0] is options[1]
         widest = MOST_CHIPS_PER_RESPONSE, MOST_ROLLOUT_CHIPS_PER_RESPONSE
         most = [
@@ -350,7 +184,7 @@ class ReinforcementSearch:
         hopeless = set()
         for n, m in beside.items():
             self.cache.check_time()
-            best = self._best(search, options, (n, m)) if m else None
+            best = self._best(search, pair_of, (n, m)) if m else None
             self.cache.learn(job.name, best[1].tokens_per_s if best is not None else 0.0)
             if m and (best is None or best[1].tokens_per_s < NEAR_ENOUGH * needed):
                 hopeless.add(n)
@@ -361,29 +195,30 @@ class ReinforcementSearch:
             if holding(pair) > WIDER * enough:
                 break
             self.cache.check_time()
-            best = self._best(search, options, pair)
+            best = self._best(search, pair_of, pair)
             if best is None:
                 continue
             self.cache.learn(job.name, best[1].tokens_per_s)
-            offered = Offered(*best, options, pair, holding(pair), slots, needed)
+            way = exchange and carried_weights(exchange, job, best)
+            offered = Offered(*best, options, pair, holding(pair), slots, needed, way)
             found.append(offered)
             if offered.figures.tokens_per_s >= needed:
                 enough = min(enough, offered.price)
         return found
 
-    def _best(
-        self, search: SplitSearch, options: tuple[FleetOption, FleetOption], systems: tuple[int, int]
-    ) -> tuple[Split, Figures] | None:
+    def _best(self, search: SplitSearch, pair: SplitOptions, systems: tuple[int, int]) -> tuple[Split, Figures] | None:
         """Find the best way to run on a number of systems of update and rollout; options of equal systems and networks share it."""
+        options, line = pair[:2], line_between(search.job, pair[2])
         key = (
             *systems,
+            line,
             *(
                 (o.system.name, o.scaleout, uneven(o.plant), o.offer.spot, o.site.storage_bytes_per_s, o.owned)
                 for o in options
             ),
         )
         if key not in search.kept:
-            best = min(self._splits(search, options, systems), key=lambda split: split.iteration_s, default=None)
+            best = min(self._splits(search, options, systems, line), key=lambda split: split.iteration_s, default=None)
             option, figures = options[0], None
             if best is not None:
                 terms = RunTerms.of(option.system, option.offer, option.site)
@@ -393,7 +228,11 @@ class ReinforcementSearch:
         return None if split is None or figures is None else (split, figures)
 
     def _splits(
-        self, search: SplitSearch, options: tuple[FleetOption, FleetOption], systems: tuple[int, int]
+        self,
+        search: SplitSearch,
+        options: tuple[FleetOption, FleetOption],
+        systems: tuple[int, int],
+        line: Line | None,
     ) -> Iterator[Split]:
         """Yield the splits of a number of systems of update and rollout."""
         job, (update, rollout) = search.job, options
@@ -408,7 +247,27 @@ class ReinforcementSearch:
                 yield from colocated(search, setups, chips)
             return
         pool = rollout.system, rollout.scaleout, systems[1] * rollout.system.chips
-        yield from separate(search, setups, chips, pool)
+        yield from separate(search, setups, chips, pool, line)
+
+
+def line_between(job: ReinforcementFacts, exchange: WeightExchange | None) -> Line | None:
+    """Describe the line of an exchange to the closed forms; None where both pools stand at one site."""
+    return None if exchange is None else line_of(job, exchange.bytes_per_s, exchange.way.rtt_s)
+
+
+def carried_weights(
+    exchange: WeightExchange, job: ReinforcementFacts, best: tuple[Split, Figures]
+) -> WeightExchange | None:
+    """State what a way carries in an iteration of a split; None where there is no rollout."""
+    split, figures = best
+    if split.pool is None:
+        return None
+    return replace(
+        exchange,
+        weights_bytes=sent_bytes(job, split.pool.precision),
+        back_bytes=returned_bytes(job),
+        iteration_s=figures.iteration_s,
+    )
 
 
 def select_offered(found: Sequence[Offered], needed: float, most: int) -> list[Offered]:
@@ -472,6 +331,7 @@ def reinforcement_point(
         goodput=figures.goodput,
         time_s={"iteration": figures.iteration_s, "run": job.spec.tokens / figures.tokens_per_s},
         interval=interval_of(split.update.setup),
+        exchange=offered.exchange,
         iteration=iteration_row(job, split.way, split.rollout, figures) | {"splits": [_split_row(one) for one in best]},
     )
 

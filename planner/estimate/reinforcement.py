@@ -13,7 +13,7 @@ from models.arrays import sum_of
 from models.reinforcement.iteration import COLOCATED
 from models.training.layouts import legal_rules
 from planner.candidates.layouts import layout_text
-from planner.candidates.reinforcement import Split, SplitSearch, splits_of
+from planner.candidates.splits import Split, SplitSearch, splits_of
 from planner.errors import Issue, SpecError
 from planner.estimate.case import CaseFacts, stated_layout, words_of_rule
 from planner.estimate.goodput import loss_table

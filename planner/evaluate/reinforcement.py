@@ -19,7 +19,7 @@ from models.formats import kind_of
 from models.reinforcement.iteration import ASYNCHRONOUS, COLOCATED, STREAMING, Iteration, Phases, iteration
 from models.reinforcement.lengths import ResponseLengths
 from models.reinforcement.rollout import Batch, Rollout, Turns, rollout
-from models.reinforcement.synchronise import Sharding, Side, Software, Weights, reload_s, synchronise_s
+from models.reinforcement.synchronise import Line, reload_s
 from models.serving.constants import ServingConstants
 from models.serving.decode import ServingLayouts
 from models.serving.kv_cache import memory_bytes_per_chip, slots
@@ -33,10 +33,10 @@ from models.training.memory import WEIGHT_BYTES, state_bytes, training_memory
 from models.training.run import Run
 from models.training.step import TrainingStep
 from models.transformer.architecture import Architecture, parameter_counts
-from models.transformer.checkpoint import checkpoint_bytes, expert_bytes, tensor_count
 from planner.evaluate.controller import controller_s
 from planner.evaluate.disaggregated import pool_power_w
 from planner.evaluate.engine_memory import with_memory
+from planner.evaluate.exchange import side_of, synchronisation_s, weights_of
 from planner.evaluate.interruptions import RunTerms, goodput_of
 from planner.evaluate.layouts import TrainingSetup, carries, evaluate_layouts, fits, memory_needed, scaleout_rates
 from planner.evaluate.serving import layout_of, precisions
@@ -61,6 +61,7 @@ class RolloutPool:
     chips: int
     precision: str
     held_bytes: float = 0.0  # memory of each chip, taken by the state of training
+    line: Line | None = None  # from the site of the update, where that is another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,34 +300,16 @@ def iteration_of(
     if engines is None or pool is None:
         phases = Phases(None, scoring, updating, 0.0, 0.0, host_s, spec.mini_batches)
         return iteration(way, phases)
-    sync = _synchronise_s(job, way, update, pool, constants)
+    weights = weights_of(job, pool.precision, update.updates.layouts, update.chips)
+    sender = side_of(system, update.setup.scaleout, update.chips)
+    receiver = None if way == COLOCATED else side_of(pool.system, pool.scaleout, pool.chips)
+    sync = synchronisation_s(weights, sender, receiver, factors, pool.line)
     reshard = 0.0
     if way == COLOCATED:
         held = float(update.updates.state_bytes[0])
         reshard = float(reload_s(held, system.host_bytes_per_s)) if on_host(system, held) else 0.0
     phases = Phases(engines.rollout, scoring, updating, sync, reshard, host_s, spec.mini_batches)
     return iteration(way, phases, spec.staleness, spec.partial_rollout)
-
-
-def _synchronise_s(
-    job: ReinforcementFacts, way: str, update: UpdatePool, pool: RolloutPool, constants: ModelConstants
-) -> float:
-    """Predict the synchronisation of weights, which engines of every layout take in alike [s]."""
-    arch, layout, factors = job.architecture, update.updates.layouts, constants.reinforcement
-    trained, held = WEIGHT_BYTES * parameter_counts(arch).total, checkpoint_bytes(arch, pool.precision)
-    weights = Weights(float(trained), float(held), float(expert_bytes(arch, pool.precision)), float(tensor_count(arch)))
-    copy = layout.chips[0] if layout.zero[0] == 3 else layout.tp[0] * layout.pp[0] * layout.ep[0]
-    sharding = Sharding(min(float(copy), update.chips), float(layout.ep[0]))
-    sender = _side(update.setup.system, update.setup.scaleout, update.chips)
-    receiver = None if way == COLOCATED else _side(pool.system, pool.scaleout, pool.chips)
-    software = Software(factors.sync_bytes_per_s, factors.sync_tensor_s, factors.sync_start_s)
-    return float(synchronise_s(weights, sharding, sender, receiver, software))
-
-
-def _side(system: SystemFacts, scaleout: ScaleOut, chips: int) -> Side:
-    """Describe a pool to the closed forms of synchronisation; pools without a network between systems share one of them."""
-    out = scaleout.bytes_per_s or system.scaleup_bytes_per_s
-    return Side(chips, system.scaleup_chips, system.scaleup_bytes_per_s, out, system.hbm_bytes_per_s)
 
 
 def fitting(updates: Updates, system: SystemFacts) -> Bools:
@@ -402,6 +385,7 @@ class GivenSplit:
     rollout: tuple[str, Mapping[str, int]] | None  # precision and layout; None where responses are given
     rollout_system: tuple[SystemFacts, ScaleOut] | None
     rollout_chips: int
+    line: Line | None = None  # from the site of the update, where that is another one
 
 
 def evaluate_split(
@@ -431,7 +415,7 @@ def evaluate_split(
         stated, chips = str(dict(sizes)), str(given.rollout_chips)
         system, scaleout = given.rollout_system or (setup.system, setup.scaleout)
         held = held_in_rollout(update) if given.way == COLOCATED else 0.0
-        pool = RolloutPool(system, scaleout, given.rollout_chips, precision, held)
+        pool = RolloutPool(system, scaleout, given.rollout_chips, precision, held, given.line)
         one = ServingLayouts(*(np.array([sizes[name]]) for name in ("tp", "pp", "dp", "ep")))
         if not runnable(job.architecture, system, one, scaleout.bytes_per_s > 0)[0]:
             raise ValueError(Message.of("evaluate.rollout_without_engine", layout=stated, system=system.name).text())

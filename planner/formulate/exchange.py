@@ -1,4 +1,4 @@
-"""Program data of operating points with prefill at one site and decode at another: what they draw at both, and what they send over lines."""
+"""Program data of operating points with pools at two sites: what they draw at both, and what they send over lines."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from models.arrays import sum_of
-from planner.candidates.points import OperatingPoint
+from planner.candidates.points import OperatingPoint, Use
 from planner.formulate.costs import Rates
 from planner.money import components
 from planner.money.components import REPLICA
 from planner.money.terms import Flowing
-from planner.problem.lines import CACHE_LOAD
 from solvers.model.block_data.exchange import ExchangeData
 
 
 def exchange_data(points: Sequence[OperatingPoint], site_of: Mapping[str, int]) -> ExchangeData | None:
     """Build the data of points with pools at two sites; None where there are none.
 
-    Of what other traffic leaves of a line, caches take `CACHE_LOAD` at most, so that each counts for more than its bytes.
+    Of what other traffic leaves of a line, caches take `CACHE_LOAD` at most, so that each counts for more than its bytes; a job takes the rate that
+    it reserves.
     """
     apart = [(p, point) for p, point in enumerate(points) if point.exchange is not None]
     if not apart:
         return None
     sent = [
-        (p, channel, point.capacity * size)
+        (p, channel, rate)
         for p, point in apart
         if point.exchange is not None
         for line, side in point.exchange.way.uses
-        for channel, size in (
-            (2 * line + side, point.exchange.cache_bytes / CACHE_LOAD),
-            (2 * line + 1 - side, point.exchange.prompt_bytes),
+        for channel, rate in zip(
+            (2 * line + side, 2 * line + 1 - side), point.exchange.kept(point.capacity), strict=True
         )
     ]
     return ExchangeData(
@@ -43,6 +42,11 @@ def exchange_data(points: Sequence[OperatingPoint], site_of: Mapping[str, int]) 
     )
 
 
+def own_last(point: OperatingPoint) -> list[Use]:
+    """List the pools of a point, those at its own site last."""
+    return sorted(point.uses, key=lambda use: use.option.site.region == point.site)
+
+
 def drawn_w(point: OperatingPoint, site: str) -> float:
     """Add up what the pools of a replica at a site draw above idle, of our own systems, at the meter [W]."""
     here = (use for use in point.uses if use.option.owned and use.option.site.region == site)
@@ -50,13 +54,13 @@ def drawn_w(point: OperatingPoint, site: str) -> float:
 
 
 def exchange_terms(points: Sequence[OperatingPoint], rates: Rates) -> list[Flowing]:
-    """Build the terms of the bytes that a replica with pools at two sites sends over lines with a price per byte: caches, and prompts."""
+    """Build the terms of the bytes that a replica with pools at two sites sends over lines with a price per byte: caches and prompts, or weights and responses."""
     paid = [
         (p, point, price)
         for p, point in enumerate(points)
         if point.exchange is not None and (price := point.exchange.way.price_per_byte)
     ]
-    sizes = {p: point.exchange.cache_bytes + point.exchange.prompt_bytes for p, point, _ in paid if point.exchange}
+    sent = {p: sum_of(point.exchange.sent(point.capacity)) for p, point, _ in paid if point.exchange}
     return [
         Flowing(
             component=components.EGRESS.key,
@@ -66,7 +70,7 @@ def exchange_terms(points: Sequence[OperatingPoint], rates: Rates) -> list[Flowi
             places=tuple((point.sites[1], point.exchange.way.kind, "") for _, point, _ in paid if point.exchange),
             dates=rates.dates,
             workload=tuple(point.workload.name for _, point, _ in paid),
-            per_unit=np.array([point.capacity * sizes[p] * price for p, point, price in paid], dtype=float),
+            per_unit=np.array([sent[p] * price for p, _, price in paid], dtype=float),
             profile=rates.worth[None, :],
             follows=np.zeros(len(paid), dtype=np.int64),
         )

@@ -26,7 +26,7 @@ from planner.formulate.costs import (
     slot_rates,
 )
 from planner.formulate.electricity import meter_arrays, meter_terms
-from planner.formulate.exchange import drawn_w, exchange_data, exchange_terms
+from planner.formulate.exchange import drawn_w, exchange_data, exchange_terms, own_last
 from planner.formulate.facility import facility_arrays
 from planner.formulate.functionals import Functionals, functionals_of
 from planner.formulate.hourly import hourly_arrays, least_costs
@@ -199,7 +199,7 @@ def _point_fields(
 ) -> dict[str, Any]:
     """Build the fields of operating points: systems used, capacity, power and costs."""
     option_of = {id(option): k for k, option in enumerate(fleet_options)}
-    uses = [(p, option_of[id(use.option)], use.systems) for p, point in enumerate(points) for use in point.uses]
+    uses = [(p, option_of[id(use.option)], use.systems) for p, point in enumerate(points) for use in own_last(point)]
     return {
         "point_uses": np.array([(p, k) for p, k, _ in uses], dtype=np.int64).reshape(-1, 2),
         "point_deployment": _deployments(points),

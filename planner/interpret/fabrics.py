@@ -63,7 +63,7 @@ def _networks(decided: Decisions, held: Iterable[Key]) -> Iterator[list[Key]]:
     """Yield the kinds of systems of each network, those that share one together."""
     shared: dict[JointNetwork, set[Key]] = defaultdict(set)
     for point in (*(decided.form.points[p] for p in decided.used), *decided.form.standing):
-        if len({use.option.system.name for use in point.uses}) > 1:
+        if point.exchange is None and len({use.option.system.name for use in point.uses}) > 1:
             for use in point.uses:
                 option = use.option
                 if option.size is not None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from catalog.units import YEAR_S
 from models.arrays import Floats, sum_of
-from planner.candidates.points import Exchange
+from planner.candidates.points import Exchange, WeightExchange
 from planner.formulate.formulation import Formulation
 from planner.formulate.lines import (
     Stages,
@@ -31,7 +31,7 @@ from planner.money.components import LINE, REPLICA, REQUEST, SEND, STREAM
 from planner.money.terms import COST, by_position
 from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.limit_labels import LimitLabel, line_units
-from planner.problem.lines import CACHE_LOAD, CACHES, WEIGHTS, Carrier
+from planner.problem.lines import ROLLOUTS, WEIGHTS, Carrier
 
 REQUESTS = "requests"
 Amounts = Callable[[str, str], Floats]  # functional, decision -> amount by position
@@ -90,8 +90,8 @@ class LineDecisions:
         self.load = np.zeros((len(self.network.lines), 2, problem.calendar.slots))
         self._requests()
         self._others()
-        self.caches = self._exchanged()
-        peak = (self.load + self.caches * (1.0 / CACHE_LOAD - 1.0)).max(axis=(1, 2), initial=0.0)
+        kept = self._exchanged()
+        peak = np.maximum((self.load + kept).max(axis=(1, 2), initial=0.0), self._reserved())
         capacity = np.array([line.unit_bytes_per_s for line in self.network.lines])
         needed = np.where(np.isfinite(capacity), np.ceil(peak / capacity - 1e-7), 0)
         self.outlasting = [w.name for w in problem.serving if w.spec.spread is not None and w.spec.spread.survive]
@@ -127,19 +127,29 @@ class LineDecisions:
                 self.carried[line, self.problem.serving[sent.workload].name, sent.traffic] += sent.bytes
 
     def _exchanged(self) -> Floats:
-        """Add KV caches, and the prompts that they answer, to loads and bytes; return the rate of the caches [line, side, slot]."""
-        caches = np.zeros_like(self.load)
+        """Add what pools at two sites send each other to loads and bytes; return what they keep of a line beyond it [line, side, slot]."""
+        more = np.zeros_like(self.load)
         for p, exchange in self._exchanges():
-            rate, name = self.form.points[p].capacity * self.active[p], self.form.points[p].workload.name
-            seconds = float(rate @ self.problem.calendar.seconds)
+            active, point = self.active[p], self.form.points[p]
+            seconds = float(active @ self.problem.calendar.seconds)
+            sent, kept = exchange.sent(point.capacity), exchange.kept(point.capacity)
             for line, side in exchange.way.uses:
-                caches[line, side] += exchange.cache_bytes * rate
-                self.load[line, 1 - side] += exchange.prompt_bytes * rate
-                self.carried[line, name, CACHES] += (exchange.cache_bytes + exchange.prompt_bytes) * seconds
-        self.load += caches
-        return caches
+                for way, rate, whole in zip((side, 1 - side), sent, kept, strict=True):
+                    self.load[line, way] += rate * active
+                    more[line, way] += (whole - rate) * active
+                self.carried[line, point.workload.name, exchange.traffic] += sum_of(sent) * seconds
+        return more
 
-    def _exchanges(self) -> Iterator[tuple[int, Exchange]]:
+    def _reserved(self) -> Floats:
+        """[line]: the most that a job reserves of a line each way, however short it is at work [byte/s]."""
+        most = np.zeros(len(self.network.lines))
+        for p, exchange in self._exchanges():
+            if exchange.traffic == ROLLOUTS:
+                for line, _ in exchange.way.uses:
+                    most[line] = max(most[line], *exchange.kept(self.form.points[p].capacity))
+        return most
+
+    def _exchanges(self) -> Iterator[tuple[int, Exchange | WeightExchange]]:
         """Yield the points at work with pools at two sites."""
         for p, point in enumerate(self.form.points):
             if point.exchange is not None and self.active[p].any():
@@ -177,7 +187,7 @@ class LineDecisions:
         for p, exchange in self._exchanges():
             share = shares_of_price(self.network, exchange.way.uses)
             for line, _ in exchange.way.uses:
-                paid[line, CACHES] += of_points[p] * share.get(line, 0.0)
+                paid[line, exchange.traffic] += of_points[p] * share.get(line, 0.0)
         for sent in self.sent:
             share = shares_of_price(self.network, sent.uses)
             for line, _ in sent.uses:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 CONTROL, TELEMETRY, WEIGHTS = "control", "telemetry", "weights"
 STREAMS = (CONTROL, TELEMETRY)
+ROLLOUTS = "rollouts"  # weights from update at one site to rollout at another, and responses back
 CACHES = "caches"  # KV caches from prefill at one site to decode at another
 CACHE_LOAD = 0.7  # most of what other traffic leaves of a line that KV caches take, which go before it
 
@@ -66,7 +67,8 @@ class LineNetwork:
     hops: Mapping[str, tuple[WeightHop, ...]]
     rates: Mapping[tuple[str, str], float]
     exchanges: Mapping[tuple[str, str, str], tuple[Carrier, ...]] = field(default_factory=dict)
-    """By (workload, site of prefill, site of decode), in the direction of the KV caches; only of workloads that may stand at two sites."""
+    """By (workload, site of prefill, site of decode), in the direction of the KV caches, or (job, site of update, site of rollout), in that of
+    the weights; only of workloads that may stand at two sites."""
 
     def carrier(self, workload: str, origin: str, site: str, kind: str) -> Carrier | None:
         """Return the route of requests over lines of a type; None where there is none."""
@@ -76,9 +78,17 @@ class LineNetwork:
         """Return the route of KV caches over lines of a type; None where there is none."""
         return next((c for c in self.exchanges.get((workload, prefill, decode), ()) if c.kind == kind), None)
 
+    def unit_rate(self, way: Carrier) -> float:
+        """Return the capacity of one unit of the narrowest line of a route [byte/s]."""
+        return min(self.lines[line].unit_bytes_per_s for line, _ in way.uses)
+
+    def most_units(self, way: Carrier) -> float:
+        """Return the most units that can be rented of every line of a route."""
+        return min(self.lines[line].most for line, _ in way.uses)
+
     def cache_rate(self, way: Carrier) -> float:
         """Compute the least rate at which one cache travels beside others: that of one unit of the narrowest line, by what `CACHE_LOAD` leaves of it [byte/s]."""
-        return (1.0 - CACHE_LOAD) * min(self.lines[line].unit_bytes_per_s for line, _ in way.uses)
+        return (1.0 - CACHE_LOAD) * self.unit_rate(way)
 
     def stream(self, workload: str, traffic: str, site: str, kind: str) -> Carrier | None:
         """Return the route of control or telemetry over lines of a type; None where there is none."""

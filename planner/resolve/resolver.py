@@ -134,7 +134,7 @@ def build_problem(context: ResolveContext) -> ResolvedSpec:
     context.raise_problems()
     calendar = _calendar(context, money, workloads.training, offered, phases, offers, sites)
     serving = [with_growth(context, workload, calendar, phases) for workload in workloads.serving]
-    routes = resolve_routes(context, sites, serving, calendar, offered)
+    routes = resolve_routes(context, sites, serving, workloads.training, calendar, offered)
     context.raise_problems()
     return ResolvedSpec(
         spec=spec.model_copy(update={"limits": limits, "solver": _solver(spec)}),

@@ -111,7 +111,7 @@ def _held(full: ResolvedSpec, candidates: Candidates, form: Formulation, solutio
     apart = kept_apart(form.points, _joins(form, solution))
 
     def able(point: OperatingPoint) -> bool:
-        crosses = len({use.option.system.name for use in point.uses}) > 1
+        crosses = point.exchange is None and len({use.option.system.name for use in point.uses}) > 1
         if crosses and any(kind_of(use.option) in apart for use in point.uses):
             return False
         return all(id(use.option) in here for use in point.uses) and all(

@@ -129,6 +129,8 @@ class Reinforcement(Workload):
     """Ways to run among which the plan chooses: one pool in turns, or two pools in turns, ahead of each other, or by mini-batches."""
     staleness: Annotated[Real, Field(ge=0, le=1000)] = 1.0
     """Of the asynchronous way: by how many batches the rollout may be ahead of the update."""
+    across_sites: Switch = False
+    """Whether the rollout may run at one site and the update at another, where a line of `lines` with a capacity of its own carries the weights, and the rollouts back."""
     partial_rollout: Switch = False
     """Of the asynchronous way: whether responses go on with new weights, rather than that the batch waits for the last of them."""
     engine: Engine | None = None

@@ -17,7 +17,7 @@ from planner.problem.facts import ResolvedSpec, ServingFacts
 from planner.problem.lines import CONTROL, TELEMETRY, WEIGHTS, LineFacts, LineNetwork
 from planner.verify.findings import RELATIVE_TOL, Report
 from planner.verify.max_flow import max_flow
-from planner.verify.points.exchange import MOST_LOAD, CacheFlow
+from planner.verify.points.exchange import Flow
 from planner.verify.timing import TIME_TOL_S
 
 Line = tuple[str, str]
@@ -54,21 +54,19 @@ class LineCheck:
         self.load: dict[tuple[Line, str], list[float]] = defaultdict(
             lambda: [0.0] * self.calendar.slots
         )  # (line, from) -> bytes/s
-        self.reserved: dict[tuple[Line, str], list[float]] = defaultdict(
-            lambda: [0.0] * self.calendar.slots
-        )  # beyond the bytes of caches, so that none waits long
+        self.reserved: dict[tuple[Line, str], list[float]] = defaultdict(lambda: [0.0] * self.calendar.slots)
         self.carried: dict[Line, dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
         self.paid: dict[Line, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self.costs: dict[tuple[str, str, str, str], float] = defaultdict(float)
         self.by_workload: dict[str, float] = defaultdict(float)
         self.copies: set[str] = set()  # sites with a copy of some workload
 
-    def run(self, hosts: Mapping[str, set[str]], flows: Sequence[CacheFlow] = ()) -> None:
-        """Check all lines; `hosts`: sites at which each workload has pools at work; `flows`: KV caches between sites."""
+    def run(self, hosts: Mapping[str, set[str]], flows: Sequence[Flow] = ()) -> None:
+        """Check all lines; `hosts`: sites at which each workload has pools at work; `flows`: what pools at two sites send each other."""
         self.hosts = hosts
         self._add_requests()
         for flow in flows:
-            self._add_caches(flow)
+            self._add_flow(flow)
         self._check_placements()
         self._check_rented()
 
@@ -95,17 +93,16 @@ class LineCheck:
                 self.carried[line][workload.name, "requests"] += (out + back) * seconds
                 self.paid[line]["requests"] += out * seconds * discount * self.lines[line].price_per_byte
 
-    def _add_caches(self, flow: CacheFlow) -> None:
-        """Put the KV caches of a point on the lines between its sites, and its prompts the other way."""
+    def _add_flow(self, flow: Flow) -> None:
+        """Put on the lines between the sites of a point what its pools send each other."""
         for start, end, line in self.hops(tuple(flow.nodes), flow.kind):
-            for t, (cache, prompt) in enumerate(zip(flow.caches, flow.prompts, strict=True)):
-                seconds, discount = float(self.calendar.seconds[t]), float(self.calendar.discount[t])
-                self.load[line, start][t] += cache
-                self.load[line, end][t] += prompt
-                self.reserved[line, start][t] += cache / MOST_LOAD - cache
-                self.carried[line][flow.workload, "caches"] += (cache + prompt) * seconds
-                price = self.lines[line].price_per_byte
-                self.paid[line]["caches"] += (cache + prompt) * seconds * discount * price
+            for origin, sent, kept in zip((start, end), flow.sent, flow.kept, strict=True):
+                for t, (rate, held) in enumerate(zip(sent, kept, strict=True)):
+                    seconds, discount = float(self.calendar.seconds[t]), float(self.calendar.discount[t])
+                    self.load[line, origin][t] += rate
+                    self.reserved[line, origin][t] += held - rate
+                    self.carried[line][flow.workload, flow.traffic] += rate * seconds
+                    self.paid[line][flow.traffic] += rate * seconds * discount * self.lines[line].price_per_byte
 
     def hops(self, nodes: tuple[str, ...], kind: str) -> Iterator[tuple[str, str, Line]]:
         """Yield (from, to, line) of each hop along a path of regions."""

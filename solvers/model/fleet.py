@@ -223,3 +223,11 @@ def system_prices(program: Program, data: PlanData) -> Floats:
 def _running(program: Program) -> Ints:
     """[P, T]: columns x of serving points and v of training points."""
     return np.maximum(program.columns["x"], program.columns["v"])
+
+
+def joined(data: PlanData) -> Bools:
+    """[P, T]: all lines between the pools of a point are ready."""
+    points = len(data.point_pool)
+    if data.exchange is None:
+        return np.ones((points, data.slots), dtype=bool)
+    return data.exchange.opened(points, data.lines)[:, data.slot_window]

@@ -19,7 +19,7 @@ Data
     cost_l          cost of a unit; cost_x of a route and cost_y of a send likewise, for each functional
     bytes_{a,c}     bytes of a request on a channel
     rate_{x,c}      bytes/s of a stream on a channel
-    rate_{p,c}      bytes/s that a replica with pools at two sites takes of a channel
+    rate_{p,c}      bytes/s that a replica, or a job at full width, with pools at two sites takes of a channel
     rate_y          bytes/s while the weights of an update travel
 Variables
     unit_l          integer in [0, most_l], units rented, from when the line is ready to the end; absent where capacity is not counted
@@ -30,7 +30,9 @@ Objective
     sum_l cost_l unit_l + sum_x cost_x way_x + sum_y cost_y send_y, for each functional.
 Constraints
     line            sum_a bytes_{a,c} f_{a,t} + sum_x rate_{x,c} way_x + sum_y rate_y send_y + sum_p rate_{p,c} x_{p,t} <= cap_l unit_l
-                    for each c of l, t; routes and sends of stage g(t)
+                    for each c of l, t; routes and sends of stage g(t); v_{p,t} of a job in place of x_{p,t}
+    reserved        sum_{p of j} rate_{p,c} y_p <= cap_l unit_l
+                    for each job j and c of l: a job at work in a part of a slot needs the whole rate then
     streamed        sum_{x of i in g} way_x = host_{w,r}    for each i, g
     arriving        sum_{h into q} pass_{w,r,h,g} - sum_{h from q} pass_{w,r,h,g} = host_{w,r} if q = r, else 0    for each w, r, place q, g
     sent            pass_{w,r,h,g} <= sum_{y of h in g} send_y    for each w, r, h, g
@@ -67,18 +69,19 @@ def most_units(data: PlanData, lines: LineData, most: Floats) -> Floats:
 
 
 def _most_exchanged(data: PlanData, exchange: ExchangeData, channels: int, most: Floats) -> Floats:
-    """[C, T]: upper bound on what points with pools at two sites take of each channel: of each pool, the point that takes most per request."""
+    """[C, T]: upper bound on what points with pools at two sites take of each channel: of each pool, the point that takes most per request; of each job, the one that takes most."""
     point, channel = exchange.uses.T
-    each = np.zeros((data.pools, channels))
-    capacity = data.point_capacity[point]
+    each, of_jobs = np.zeros((data.pools, channels)), np.zeros((len(data.job_work), channels))
+    capacity, serves = data.point_capacity[point], data.point_pool[point] >= 0
     sent = np.divide(exchange.uses_rate, capacity, out=np.zeros(len(point)), where=capacity > 0)
-    np.maximum.at(each, (data.point_pool[point], channel), sent)
-    found: Floats = each.T @ pool_most(data, most)
+    np.maximum.at(each, (data.point_pool[point[serves]], channel[serves]), sent[serves])
+    np.maximum.at(of_jobs, (data.point_job[point[~serves]], channel[~serves]), exchange.uses_rate[~serves])
+    found: Floats = each.T @ pool_most(data, most) + of_jobs.sum(axis=0)[:, None]
     return found
 
 
 def add_lines(program: Program, data: PlanData, most: Floats) -> None:
-    """Add the block, after routing; `most` [A, T]: requests/s that an arc can carry."""
+    """Add the block, after routing and schedule; `most` [A, T]: requests/s that an arc can carry."""
     lines = data.lines
     if lines is None:
         return
@@ -96,6 +99,8 @@ def add_lines(program: Program, data: PlanData, most: Floats) -> None:
     _add_streams(program, lines)
     _add_weights(program, data, lines)
     _add_line_rows(program, data, lines)
+    if data.exchange is not None:
+        _add_reserved_rows(program, data, lines, data.exchange)
 
 
 def _add_streams(program: Program, lines: LineData) -> None:
@@ -195,7 +200,7 @@ def _add_line_rows(program: Program, data: PlanData, lines: LineData) -> None:
         there, slot = np.nonzero((of_stage[:, None] == stage[None, :]) & (counted[of_channel] & (rate > 0))[:, None])
         entries.append((of_channel[there], slot, column[there], rate[there]))
     if (exchange := data.exchange) is not None:
-        active = program.columns["x"][exchange.uses[:, 0]]
+        active = np.maximum(program.columns["x"], program.columns["v"])[exchange.uses[:, 0]]
         there, slot = np.nonzero((active >= 0) & counted[exchange.uses[:, 1]][:, None])
         entries.append((exchange.uses[there, 1], slot, active[there, slot], exchange.uses_rate[there]))
     channel, slot, cols, vals = (np.concatenate(part) for part in zip(*entries, strict=True))
@@ -213,4 +218,22 @@ def _add_line_rows(program: Program, data: PlanData, lines: LineData) -> None:
         np.concatenate([cols, unit[line]]),
         np.concatenate([vals, -lines.line_capacity[line]]),
         index=np.column_stack([channels, slots]),
+    )
+
+
+def _add_reserved_rows(program: Program, data: PlanData, lines: LineData, exchange: ExchangeData) -> None:
+    """Add the rows `reserved`: the units of a line hold what a job with pools at two sites takes at full width, however short it is at work."""
+    point, channel = exchange.uses.T
+    chosen = program.columns["y"][point]
+    use = np.flatnonzero((chosen >= 0) & np.isfinite(lines.line_capacity)[lines.channel_line[channel]])
+    index, row = np.unique(np.column_stack([data.point_job[point[use]], channel[use]]), axis=0, return_inverse=True)
+    line = lines.channel_line[index[:, 1]]
+    program.add_rows(
+        "reserved",
+        -np.inf,
+        0.0,
+        np.concatenate([row.reshape(-1), np.arange(len(index))]),
+        np.concatenate([chosen[use], program.columns["unit"][line]]),
+        np.concatenate([exchange.uses_rate[use], -lines.line_capacity[line]]),
+        index=index,
     )

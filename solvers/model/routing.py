@@ -43,7 +43,7 @@ from solvers.model.block_data.exchange import ExchangeData
 from solvers.model.data import PlanData, draws
 from solvers.model.deferral import add_waiting, most_served
 from solvers.model.dominance import undominated
-from solvers.model.fleet import option_upper
+from solvers.model.fleet import joined, option_upper
 from solvers.program import Program
 
 
@@ -107,14 +107,6 @@ def unserved(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
     return [("balance", (int(w), int(o))) for w, o in np.argwhere(missing)]
 
 
-def _joined(data: PlanData) -> Bools:
-    """[P, T]: all lines between the pools of a point are ready."""
-    points = len(data.point_pool)
-    if data.exchange is None:
-        return np.ones((points, data.slots), dtype=bool)
-    return data.exchange.opened(points, data.lines)[:, data.slot_window]
-
-
 def add_routing(program: Program, data: PlanData) -> Floats:
     """Add the block; return the most requests/s that each arc can carry [A, T]."""
     most = arc_most(data)
@@ -134,7 +126,7 @@ def add_routing(program: Program, data: PlanData) -> Floats:
         "x",
         (len(data.point_pool), data.slots),
         cost=data.point_cost,
-        where=serving[:, None] & served[data.point_pool] & undominated(data) & _joined(data),
+        where=serving[:, None] & served[data.point_pool] & undominated(data) & joined(data),
     )
     factor = program.add_columns("lambda", (), where=data.objective.maximises)
     _add_balance(program, data, flow, factor)
@@ -235,7 +227,8 @@ def _add_hosting(program: Program, data: PlanData, flow: Ints, most: Floats) -> 
     arc, at = np.nonzero(flow >= 0)
     reached[data.arc_workload[arc], data.arc_site[arc]] = True
     if data.exchange is not None:
-        reached[workload_of_pools(data)[data.point_pool[data.exchange.point]], data.exchange.site] = True
+        served = data.exchange.take(data.point_pool[data.exchange.point] >= 0)
+        reached[workload_of_pools(data)[data.point_pool[served.point]], served.site] = True
     host = program.add_columns(
         "host", priced.shape, upper=1.0, integer=True, cost=data.host_cost, where=priced & reached
     )
@@ -283,6 +276,7 @@ def pool_most(data: PlanData, most: Floats) -> Floats:
 def _add_hosting_across(program: Program, data: PlanData, exchange: ExchangeData, most: Floats) -> None:
     """Add the rows `hosted across`: a point with pools at two sites needs its weights at both."""
     active, host = program.columns["x"], program.columns["host"]
+    exchange = exchange.take(data.point_pool[exchange.point] >= 0)
     pool = data.point_pool[exchange.point]
     binary = host[workload_of_pools(data)[pool], exchange.site]
     place, slot = np.nonzero((active[exchange.point] >= 0) & (binary >= 0)[:, None])

@@ -28,7 +28,7 @@ Constraints
     width        sum_{p of j} uses_{p,k} run_{p,w} <= sum_{u of k, u covers w} n_u    for each j, k, w
     held width   sum_{p of j} uses_{p,k} y_p <= sum_{u of k, u covers a window of j} n_u    for each j, k where run takes the place of y: implied by
                  whole numbers, since a job with work runs in some window, and not by fractions of them
-    housed job   y_p <= open_r    for each p at a site with open
+    housed job   y_p <= open_r    for each p with a pool at a site with open
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Bools, Floats, Ints
-from solvers.model.data import PlanData
-from solvers.model.fleet import option_upper
+from solvers.model.data import PlanData, draws
+from solvers.model.fleet import joined, option_upper
 from solvers.model.preemption import add_restarts
 from solvers.model.storage import storage_width
 from solvers.program import Program
@@ -52,6 +52,7 @@ def can_finish(data: PlanData) -> Bools:
         return training
     job, fits = np.maximum(data.point_job, 0), _fits(data)
     width = np.minimum(np.where(fits, _powered(data), 0.0), storage_width(data)[:, None])[:, data.slot_window]
+    width = np.where(joined(data), width, 0.0)
     reach = data.point_capacity * (data.job_window_mask[job] * width * data.slot_hours_s).sum(axis=1)
     finishes: Bools = training & (reach >= data.job_work[job] * (1 - FIT_TOL)) & fits.any(axis=1)
     return finishes
@@ -66,17 +67,20 @@ def _fits(data: PlanData) -> Bools:
 
 
 def _powered(data: PlanData) -> Floats:
-    """[P, V]: largest share of a job's width that its site can power beside its own idle systems."""
+    """[P, V]: largest share of a job's width that its sites can power beside its own idle systems there."""
     least = np.full(len(data.option_site), np.inf)
     np.minimum.at(least, data.holding_option, data.holding_power_w)
     least[np.isinf(least)] = 0.0  # no holding, which `_fits` reports
     point, option = data.point_uses.T
-    idle = np.zeros(len(data.point_pool))
-    np.add.at(idle, point, data.point_uses_systems * least[option])
-    room = data.power_limit()[0][data.point_site()] * (1 + FIT_TOL) - idle[:, None]
+    idle = np.zeros((len(data.point_pool), data.sites))
+    np.add.at(idle, (point, data.option_site[option]), data.point_uses_systems * least[option])
+    drawing, site, power_w = draws(data)
+    room = data.power_limit()[0][site] * (1 + FIT_TOL) - idle[drawing, site][:, None]
     width = np.where(room >= 0, 1.0, 0.0)
-    np.divide(room, data.point_power_w[:, None], out=width, where=(data.point_power_w > 0)[:, None] & (room >= 0))
-    return np.minimum(width, 1.0)
+    np.divide(room, power_w[:, None], out=width, where=(power_w > 0)[:, None] & (room >= 0))
+    narrowest = np.ones((len(data.point_pool), data.windows))
+    np.minimum.at(narrowest, drawing, width)
+    return narrowest
 
 
 def unfinished(data: PlanData) -> list[tuple[str, tuple[int, ...]]]:
@@ -104,7 +108,7 @@ def add_schedule(program: Program, data: PlanData) -> None:
         where=several[:, None] & in_window[job],
     )
     share = program.add_columns(
-        "v", (points, data.slots), upper=1.0, cost=data.point_cost, where=can[:, None] & mask[job]
+        "v", (points, data.slots), upper=1.0, cost=data.point_cost, where=can[:, None] & mask[job] & joined(data)
     )
     switch = np.where(several[:, None], run, chosen[:, None])  # [P, V]
     switch[~(can[:, None] & in_window[job])] = -1
@@ -139,9 +143,10 @@ def add_schedule(program: Program, data: PlanData) -> None:
     _add_width(program, data, switch)
     _add_held_width(program, data, run)
 
-    opened = program.columns["open"]
-    housed = points_able[opened[data.point_site()[points_able]] >= 0]
-    program.add_linking_rows("housed job", chosen[housed], opened[data.point_site()[housed]], 1.0, housed[:, None])
+    opened, (drawing, at_site, _) = program.columns["open"], draws(data)
+    there = can[drawing] & (opened[at_site] >= 0)
+    housed = drawing[there]
+    program.add_linking_rows("housed job", chosen[housed], opened[at_site[there]], 1.0, housed[:, None])
 
 
 def _add_branching_sets(program: Program, data: PlanData, points: Ints) -> None:

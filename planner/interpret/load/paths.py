@@ -15,7 +15,7 @@ from models.serving.sessions import Session
 from models.training.memory import WEIGHT_BYTES
 from models.transformer.architecture import parameter_counts
 from models.transformer.attention import kv_bytes
-from planner.candidates.points import ENCODE, OperatingPoint, Use
+from planner.candidates.points import ENCODE, Exchange, OperatingPoint, Use, WeightExchange
 from planner.evaluate.serving import lengths_of
 from planner.evaluate.serving_state import reuse_of
 from planner.interpret.decisions import Decisions
@@ -50,19 +50,29 @@ def path_row(point: OperatingPoint) -> dict[str, Any] | None:
 
 
 def line_row(decided: Decisions, p: int) -> dict[str, Any] | None:
-    """State the line between the sites of a point: the units rented, and what its caches take of them when it is busiest; None for a point of one site."""
+    """State the line between the sites of a point: the units rented, and what its caches take of them when it is busiest; None for a point of one site.
+
+    Of a job: what it reserves, and what the weights of an iteration take of that on average.
+    """
     point = decided.form.points[p]
     if point.exchange is None or decided.lines is None:
         return None
+    if isinstance(point.exchange, WeightExchange):
+        sent = point.exchange.sent(point.capacity)[0]
+        return _over_line(point.exchange, point.exchange.bytes_per_s, sent)
     units, facts = decided.lines.units, decided.lines.network.lines
     rate = min(float(units[line] * facts[line].unit_bytes_per_s) for line, _ in point.exchange.way.uses)
     used = float(decided.active[p].max()) * point.capacity * point.exchange.cache_bytes
+    return _over_line(point.exchange, rate, used)
+
+
+def _over_line(exchange: Exchange | WeightExchange, rate: float, used: float) -> dict[str, Any]:
     return {
         "kind": LINE,
-        "design": point.exchange.way.kind,
+        "design": exchange.way.kind,
         "size": None,
-        "line": " - ".join(point.exchange.way.hops),
-        "latency_s": point.exchange.way.rtt_s,
+        "line": " - ".join(exchange.way.hops),
+        "latency_s": exchange.way.rtt_s,
         "bytes_per_s": rate,
         "used_bytes_per_s": used,
         "share": used / rate,

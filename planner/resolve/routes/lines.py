@@ -17,7 +17,7 @@ from catalog.units import DAY_S
 from models.arrays import sum_of
 from planner.errors import words_of
 from planner.messages import Message
-from planner.problem.facts import ServingFacts, SiteFacts, permitted
+from planner.problem.facts import ServingFacts, SiteFacts, TrainingFacts, permitted
 from planner.problem.lines import (
     CONTROL,
     STREAMS,
@@ -28,9 +28,11 @@ from planner.problem.lines import (
     LineNetwork,
     WeightHop,
 )
+from planner.problem.reinforcement import ReinforcementFacts
 from planner.resolve.context import NOT_STATED, ResolveContext
 from planner.resolve.ledger import Ledger, origin_of
 from planner.spec.lines import SECURITY, Distribution, Line, Stream
+from planner.spec.reinforcement import Reinforcement
 from planner.spec.workloads import Serving
 
 Edge = tuple[str, str, float, float]  # regions, round trip [s], price [currency/byte]
@@ -111,8 +113,12 @@ def offered_lines(context: ResolveContext) -> list[Offered] | None:
 def _check_nothing_needs_lines(context: ResolveContext) -> None:
     """Add a problem for each requirement on lines in a spec that has none on offer."""
     for i, workload in enumerate(context.spec.workloads):
-        for name in NEEDS_LINES if isinstance(workload, Serving) else ():
-            if getattr(workload, name) != type(workload).model_fields[name].default:
+        for name in NEEDS_LINES:
+            fields = type(workload).model_fields if isinstance(workload, (Serving, Reinforcement)) else {}
+            own = (
+                isinstance(workload, Serving) or name == "across_sites"
+            )  # a job's `availability` is that of its systems
+            if own and name in fields and getattr(workload, name) != fields[name].default:
                 message = Message.of("resolve.line_class_without_lines").text()
                 context.add_problem(f"workloads[{i}].{name}", message)
 
@@ -122,7 +128,8 @@ def _check_across_sites(context: ResolveContext) -> None:
     serving = [workload for workload in context.spec.workloads if isinstance(workload, Serving)]
     survives = any(workload.spread is not None and workload.spread.survive for workload in serving)
     for i, workload in enumerate(context.spec.workloads):
-        if isinstance(workload, Serving) and workload.across_sites and (survives or context.spec.phases):
+        asked = isinstance(workload, (Serving, Reinforcement)) and workload.across_sites
+        if asked and (survives or context.spec.phases):
             context.add_problem(f"workloads[{i}].across_sites", Message.of("resolve.across_sites_limits").text())
 
 
@@ -181,6 +188,7 @@ def line_network(
     edges: Iterable[Edge],
     sites: Sequence[SiteFacts],
     serving: Sequence[ServingFacts],
+    across: Sequence[ReinforcementFacts],
     ledger: Ledger,
 ) -> LineNetwork:
     """Find the lines that some traffic could use, and all routes of traffic over them."""
@@ -221,7 +229,17 @@ def line_network(
             path = f"{workload.path}.traffic.weights.window"
             window = ledger.default("update_window_s", path, NOT_STATED, ("lines", "*", "*"))
         rates[name, WEIGHTS] = workload.weights_bytes / window
+    for job in across:
+        allowed = [site.region for site in sites if site.api is None and permitted(job, site)]
+        through = None if job.spec.residency is None else set(allowed)
+        for pair in permutations(allowed, 2):
+            exchanges[job.name, *pair] = found.counted(found.ways(*pair, through, 0, 0.0))
     return found.used(LineNetwork((), requests, streams, hops, rates, exchanges))
+
+
+def jobs_across(training: Sequence[TrainingFacts]) -> list[ReinforcementFacts]:
+    """List the jobs of reinforcement learning that may update at one site and roll out at another."""
+    return [job for job in training if isinstance(job, ReinforcementFacts) and job.spec.across_sites]
 
 
 def _demanded(spec: Serving, traffic: Stream | Distribution | None) -> tuple[int, float]:

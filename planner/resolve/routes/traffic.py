@@ -8,12 +8,12 @@ from functools import partial
 
 from catalog.units import YEAR_S
 from planner.problem.calendar import Calendar
-from planner.problem.facts import ServingFacts, SiteFacts, permitted
+from planner.problem.facts import ServingFacts, SiteFacts, TrainingFacts, permitted
 from planner.problem.lines import LineNetwork, PathFacts, TreeFacts
 from planner.resolve import apis
 from planner.resolve.context import ResolveContext
 from planner.resolve.routes import wan
-from planner.resolve.routes.lines import Offered, line_network
+from planner.resolve.routes.lines import Offered, jobs_across, line_network
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ def resolve_routes(
     context: ResolveContext,
     sites: Sequence[SiteFacts],
     serving: Sequence[ServingFacts],
+    training: Sequence[TrainingFacts],
     calendar: Calendar,
     offered: Sequence[Offered] | None,
 ) -> Routes:
@@ -42,7 +43,7 @@ def resolve_routes(
     )
     edges = wan.edges_between(context, regions)
     if offered is not None:
-        return Routes(lines=line_network(offered, edges, sites, serving, context.ledger))
+        return Routes(lines=line_network(offered, edges, sites, serving, jobs_across(training), context.ledger))
     graph = wan_graph(edges)
     paths: dict[tuple[str, str, str], PathFacts] = {}
     trees: dict[str, TreeFacts] = {}

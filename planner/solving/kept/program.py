@@ -50,7 +50,7 @@ def key_of(point: OperatingPoint) -> PointKey:
         (use.role, use.option.name, use.option.offer.path, use.choice, tuple(sorted(use.layout.items())), use.workers)
         for use in point.uses
     )
-    way = None if point.exchange is None else point.exchange.way.kind
+    way = None if point.exchange is None else (point.exchange.way.kind, point.exchange.kept(0.0))
     return point.workload.name, point.sites, way, point.power_cap, uses
 
 

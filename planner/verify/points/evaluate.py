@@ -23,6 +23,8 @@ from planner.verify.points.reinforcement import reinforcement_point
 from planner.verify.points.serving import bought, one_pool, two_pools
 from planner.verify.points.training import training_point
 
+TWO_POOLS = (["prefill", "decode"], ["update", "rollout"])  # that may stand at two sites
+
 
 def evaluate_point(
     problem: ResolvedSpec, fleet_options: FleetOptions, workload: ServingFacts | TrainingFacts, row: Mapping[str, Any]
@@ -51,7 +53,7 @@ def computed_again(
     row: Mapping[str, Any],
 ) -> Recomputed:
     """Evaluate the pools of a row by the closed forms. Raises KeyError or ValueError for an invalid row."""
-    if stands_apart(row) and [pool["role"] for pool in row["pools"]] != ["prefill", "decode"]:
+    if stands_apart(row) and [pool["role"] for pool in row["pools"]] not in TWO_POOLS:
         raise ValueError(Message.of("path.verify_no_line", point=row["id"], kind="").text())
     if isinstance(workload, ReinforcementFacts):
         return reinforcement_point(problem, workload, options, row)

@@ -7,6 +7,7 @@ from typing import Any
 
 from models.transformer.architecture import parameter_counts
 from planner.problem.facts import ServingFacts, TrainingFacts
+from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.points.evaluated import Recomputed
 from planner.verify.points.exchange import stands_apart
@@ -24,6 +25,8 @@ def path_of(
     first, second, pools = options[0], options[-1], row["pools"]
     if isinstance(workload, ServingFacts) and found.links_s is not None and stands_apart(row):
         return dict(row["path"])  # which `planner.verify.load.exchange` compares with the lines rented
+    if isinstance(workload, ReinforcementFacts) and stands_apart(row):
+        return dict(row["path"])  # likewise
     path: dict[str, Any] = {"kind": "network", "design": pools[0]["topology"], "size": pools[0]["network_size"]}
     if found.links_s is not None and isinstance(workload, ServingFacts):
         chips = [_chips_of_workers(pool) for pool in pools]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from models.reinforcement.synchronise import Line
 from models.training.layouts import Layouts
 from planner.evaluate.interruptions import RunTerms, checkpoints_of, spares_of
 from planner.evaluate.layouts import TrainingSetup
@@ -18,6 +19,7 @@ from planner.problem.reinforcement import ReinforcementFacts
 from planner.verify.fleet.joint_network import stand_together
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.points.evaluated import Recomputed
+from planner.verify.points.exchange import joined_by_a_line, over_the_line, weight_line
 from planner.verify.points.intervals import training_bounds
 
 ROLES = (["update"], ["update", "rollout"])
@@ -38,8 +40,10 @@ def reinforcement_point(
         raise ValueError(Message.of("verify.pools_of_way", count=str(len(pools)), way=stated["way"]).text())
     if (pools[0]["batch"], pools[0]["workers"]) != (0, 1):
         raise ValueError(Message.of("verify.update_pool").text())
+    line = weight_line(problem, job, row)
     if len(pools) == 2 and (
-        not stand_together(*options) or min(option.scaleout_bytes_per_s for option in options) <= 0
+        not (stand_together(*options) if line is None else joined_by_a_line(options))
+        or min(option.scaleout_bytes_per_s for option in options) <= 0
     ):
         raise ValueError(Message.of("verify.pools_without_network").text())
     systems, spares = _systems(problem, job, options, pools)
@@ -61,7 +65,11 @@ def reinforcement_point(
                     ).text()
                 )
     setup = _setup(problem, job, options[0], pools[0]["precision"])
-    figures, again = _evaluated(setup, job, options, stated["way"], pools[0]["layout"], stated["rollout"], systems)
+    figures, again = _evaluated(
+        setup, job, options, stated["way"], pools[0]["layout"], stated["rollout"], systems, line
+    )
+    if line is not None:
+        over_the_line(job, line, row, figures.parts_s["synchronisation"])
     if abs(_composed(job, stated["way"], figures) - figures.iteration_s) > COMPOSED_TOL * figures.iteration_s:
         raise ValueError(Message.of("verify.parts_of_iteration", time=f"{figures.iteration_s:g}").text())
     interval = interval_of(setup, row["tier"])
@@ -87,7 +95,7 @@ def reinforcement_point(
         placement=placement_of(
             job, options[0].system, options[0].plant, pools[0]["layout"], pools[0]["precision"], problem.constants
         ),
-        iteration={**again, "splits": _splits(problem, job, options, row, systems)},
+        iteration={**again, "splits": _splits(problem, job, options, row, systems, line)},
     )
 
 
@@ -139,6 +147,7 @@ def _evaluated(
     layout: Mapping[str, int],
     rollout: Mapping[str, Any] | None,
     systems: Sequence[int],
+    line: Line | None,
 ) -> tuple[Figures, dict[str, Any]]:
     """Evaluate one split; `systems`: of update and, where it is apart, of rollout."""
     first, last = options[0], options[-1]
@@ -150,7 +159,7 @@ def _evaluated(
         engines = rollout["precision"], rollout["layout"]
     given = GivenSplit(
         way, layout, engines, (last.system, last.scaleout) if apart else None,
-        systems[1] * last.system.chips if apart else systems[0] * first.system.chips,
+        systems[1] * last.system.chips if apart else systems[0] * first.system.chips, line,
     )  # fmt: skip
     return evaluate_split(setup, job, given, RunTerms.of(first.system, first.offer, first.site))
 
@@ -176,6 +185,7 @@ def _splits(
     options: Sequence[CheckedOption],
     row: Mapping[str, Any],
     systems: Sequence[int],
+    line: Line | None,
 ) -> list[dict[str, Any]]:
     """Evaluate the best splits from their layouts. Raises ValueError where the first is not the point, or another is faster."""
     found: list[dict[str, Any]] = []
@@ -184,7 +194,7 @@ def _splits(
         if int(Layouts.of(**split["layout"]).chips[0]) != counts[0] * options[0].system.chips:
             raise ValueError(Message.of("verify.chips_of_split").text())
         setup = _setup(problem, job, options[0], split["precision"])
-        figures, _ = _evaluated(setup, job, options, split["way"], split["layout"], split["rollout"], counts)
+        figures, _ = _evaluated(setup, job, options, split["way"], split["layout"], split["rollout"], counts, line)
         found.append(
             {
                 **split,

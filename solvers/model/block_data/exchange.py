@@ -1,6 +1,6 @@
 """Input of points with pools at two sites: what they draw at the other one, and what they send over the lines between both.
 
-Part of `solvers.model.data.PlanData`, which names the sizes. Their own site is the one to which their requests come. Not here: the rows (`solvers.model.lines`,
+Part of `solvers.model.data.PlanData`, which names the sizes. Their own site is the one to which their requests come, or at which a job keeps its state. Not here: the rows (`solvers.model.lines`,
 `solvers.model.fleet`, `solvers.model.routing`).
 """
 
@@ -31,6 +31,17 @@ class ExchangeData:
         found = np.zeros(points, dtype=bool)
         found[self.point] = True
         return found
+
+    def take(self, kept: Bools) -> ExchangeData:
+        """Take some of the points [E], with what they send."""
+        sent = np.isin(self.uses[:, 0], self.point[kept])
+        return ExchangeData(
+            point=self.point[kept],
+            site=self.site[kept],
+            power_w=self.power_w[kept],
+            uses=self.uses[sent],
+            uses_rate=self.uses_rate[sent],
+        )
 
     def opened(self, points: int, lines: LineData | None) -> Bools:
         """[P, V]: all lines of the point are ready."""

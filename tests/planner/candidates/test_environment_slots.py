@@ -13,7 +13,7 @@ import planner
 from catalog.units import HOUR_S
 from models.reinforcement.iteration import COLOCATED
 from planner.candidates.fleet_options import build_fleet_options
-from planner.candidates.reinforcement import SplitSearch, colocated, separate
+from planner.candidates.splits import SplitSearch, colocated, separate
 from planner.evaluate.interruptions import RunTerms
 from planner.evaluate.layouts import TrainingSetup
 from planner.evaluate.reinforcement import figures_of

@@ -12,8 +12,9 @@ import planner
 from models.training.layouts import with_levels
 from planner.candidates import reinforcement as candidates
 from planner.candidates.layouts import layout_choices, legal_sizes, search_layouts
-from planner.candidates.reinforcement import SplitSearch, counts_up_to, separate, splits_of
+from planner.candidates.reinforcement import counts_up_to
 from planner.candidates.serving import serving_layouts
+from planner.candidates.splits import SplitSearch, separate, splits_of
 from planner.estimate.case import resolve_case
 from planner.evaluate.interruptions import RunTerms
 from planner.evaluate.layouts import TrainingSetup

@@ -82,3 +82,40 @@ def test_only_points_that_are_said_to_may_stand_at_two_sites() -> None:
         replace(problem(), exchange=None)
     with pytest.raises(ValueError, match="exchange: without lines"):
         replace(problem(), lines=None)
+
+
+def job(limit_w: float = np.inf, upper: float = np.inf, work: float = 0.5) -> PlanData:
+    """A job that needs half of one of two slots, on a system at either site, 6 bytes/s of a line of 4 each way, and 100 W at site 1."""
+    whole = problem(limit_w, upper=upper)
+    assert whole.exchange is not None
+    return replace(
+        whole,
+        slot_window=np.zeros(2, dtype=np.int64),
+        slot_hours_s=np.ones(2),
+        point_pool=np.full(1, -1),
+        point_job=np.zeros(1, dtype=np.int64),
+        job_work=np.array([work]),
+        job_window_mask=np.ones((1, 2), dtype=bool),
+        arc_workload=np.zeros(0, dtype=np.int64),
+        arc_origin=np.zeros(0, dtype=np.int64),
+        arc_site=np.zeros(0, dtype=np.int64),
+        arc_pool=np.zeros(0, dtype=np.int64),
+        demand=np.zeros((1, 1, 2)),
+        host_cost={},
+        exchange=replace(whole.exchange, uses_rate=np.array([6.0, 6.0])),
+    )
+
+
+def test_a_job_reserves_its_rate_however_short_it_is_at_work() -> None:
+    """A quarter of the time at 6 bytes/s needs 2 units of 4 all the same, and the systems of both sites."""
+    found = solve_direct(job(), Options())
+    assert found.status == "optimal" and found.value == pytest.approx(2 * 10 + 2)
+    assert len(build(job()).row_blocks["reserved"][0].index) == 2
+    assert found.values["unit"].tolist() == [2] and found.values["v"].sum() == pytest.approx(0.5)
+    assert solve_direct(job(upper=1.0), Options()).status == "infeasible"
+
+
+@pytest.mark.parametrize(("limit_w", "work", "done"), [(50.0, 1.0, True), (49.0, 1.0, False), (49.0, 0.9, True)])
+def test_a_job_is_as_wide_as_the_power_at_the_other_site(limit_w: float, work: float, done: bool) -> None:
+    """With 50 of 100 W it is at work for half of each slot at most."""
+    assert (solve_direct(job(limit_w, work=work), Options()).status == "optimal") is done
