@@ -180,15 +180,21 @@ def _frontier_options(parser: argparse.ArgumentParser) -> None:
         help=helped("help.frontier_systems"),
     )
     add_engine_options(parser)
+    parser.add_argument("--by", metavar="WAYS", help=helped("help.frontier_by"))
     parser.add_argument("--chart", metavar="FILE.svg", help=helped("help.frontier_chart"))
     parser.add_argument("--plans", metavar="DIR", help=helped("help.frontier_plans"))
 
 
 def _frontier(arguments: argparse.Namespace) -> int:
+    from planner.errors import Issue, SpecError
     from planner.files import write_file
-    from planner.studies.frontier import AGAINST, frontier
+    from planner.studies.carbon.split import split_carbon, ways_of
+    from planner.studies.frontier import AGAINST, CARBON, frontier
     from planner.studies.frontier_chart import frontier_chart
 
+    ways = ways_of(arguments.by) if arguments.by is not None else ()
+    if ways and arguments.against != CARBON:
+        raise SpecError([Issue("--by", Message.of("split.carbon_alone", against=arguments.against).text())])
     if arguments.against not in AGAINST:
         return _break_even(arguments)
     found = frontier(
@@ -204,7 +210,11 @@ def _frontier(arguments: argparse.Namespace) -> int:
         write_file(arguments.chart, frontier_chart(found))
     if arguments.plans:
         found.save(Path(arguments.plans))
-    print_study(arguments, found)
+    if ways:
+        overlays, told = overlay_folders(arguments), progress_printer(arguments)
+        print_study(arguments, split_carbon(found, ways, overlays=overlays, progress=told))
+    else:
+        print_study(arguments, found)
     return EXIT_BY_STATUS[found.status]
 
 
