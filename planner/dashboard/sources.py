@@ -88,10 +88,19 @@ def read_upload(files: Sequence[tuple[str, bytes]], at_hand: Mapping[str, Any]) 
         if "spec" in document and "fleet" in document:
             plan = parse_plan(others[0][1])
             document = dict(plan.document["spec"])
-    return _with_tables(document, tables), plan
+    return with_tables(document, tables), plan
 
 
-def _with_tables(document: dict[str, Any], tables: Mapping[str, bytes]) -> dict[str, Any]:
+def missing_files(document: Mapping[str, Any]) -> dict[str, list[str]]:
+    """List the hourly files that a spec names and does not hold, each with the places that name it."""
+    known, found = document.get("series"), dict[str, list[str]]()
+    for path, name, zone in named_series(document):
+        if not isinstance(known, Mapping) or series_key(name, zone) not in known:
+            found.setdefault(name, []).append(path)
+    return found
+
+
+def with_tables(document: dict[str, Any], tables: Mapping[str, bytes]) -> dict[str, Any]:
     """Put hourly series into the spec that names their files. Raises SpecError."""
     named: dict[str, list[tuple[str, str, str]]] = {}
     for path, name, zone in named_series(document):

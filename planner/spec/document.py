@@ -69,6 +69,27 @@ def read_document(text: str | bytes) -> dict[str, Any]:
     return document
 
 
+def read_value(text: str) -> Any:
+    """Read any JSON value by the rules of a document. Raises ValueError in words."""
+    try:
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats)
+        json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        found = {"error": error.msg, "line": str(error.lineno), "column": str(error.colno)}
+        raise ValueError(Message.of("spec.no_json_value", **found).text()) from None
+    except UnicodeEncodeError:
+        raise ValueError(Message.of("spec.half_character").text()) from None
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    except _Refused:
+        raise
+    except ValueError:
+        raise ValueError(Message.of("spec.too_many_digits").text()) from None
+    if _is_deep(value):
+        raise ValueError(TOO_DEEP)
+    return value
+
+
 def _is_deep(document: Any) -> bool:
     """Tell whether values are nested beyond all that a spec can hold, before anything walks through them by recursion."""
     level = [document]

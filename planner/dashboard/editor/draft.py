@@ -47,6 +47,11 @@ class Draft:
             return self
         return replace(self, scenario=scenario, problems=_problems(scenario))
 
+    def with_edits(self, edits: Mapping[str, Any]) -> Draft:
+        """Take over edits by path, as a form makes them. Problems are found all at once."""
+        scenario = self.scenario.with_edits(edits)
+        return self if scenario == self.scenario else replace(self, scenario=scenario, problems=_problems(scenario))
+
     def redrawn(self) -> Draft:
         """Draw the tables from what stands in them, so that their rows are numbered anew."""
         return replace(self, start=self.scenario, version=self.version + 1)

@@ -22,6 +22,7 @@ from planner.report.locale import Words
 
 FIGURES, ACCURACY, OWN, CALIBRATION = PARTS = ("figures", "accuracy", "own", "calibration")
 FIRST = FIGURES
+USED = "plan"
 MOST_NAMED = 8
 PERCENT = column_config.NumberColumn(format="percent")
 COLUMNS_OF_RUNS = ("chip", "n_chips", "model", "engine", "isl", "osl", "concurrency")
@@ -59,12 +60,18 @@ def _figures(plan: Plan | None, t: Words) -> None:
         chosen = st.multiselect(
             t("column.kind"),
             list(counts),
+            default=looking.several("kinds", list(counts)),
             format_func=lambda kind: f"{kind} ({counts[kind]:,})",
             key="catalog-kinds",
+            persist_state="session",
             placeholder=t("choose.some"),
             width=330,
         )
-        used = plan is not None and st.toggle(t("catalog.used"), key="catalog-used")
+        looking.note("kinds", looking.BETWEEN.join(chosen), "")
+        used = plan is not None and st.toggle(
+            t("catalog.used"), looking.words("used") == USED, key="catalog-used", persist_state="session"
+        )
+        looking.note("used", USED if used else "", "")
     rows = cataloguing.found_figures(chosen, text, cataloguing.cited(plan) if plan is not None and used else None)
     st.caption(t("catalog.count", count=f"{len(rows):,}", all=f"{len(cataloguing.every_figure()):,}"))
     narrow = {
@@ -86,15 +93,24 @@ def _accuracy(t: Words) -> None:
     metric = st.segmented_control(
         t("accuracy.metric"),
         cataloguing.metrics(),
-        default=cataloguing.metrics()[0],
+        default=looking.first("metric", cataloguing.metrics(), cataloguing.metrics()[0]),
         required=True,
         format_func=lambda name: t(f"accuracy.{name}"),
         key="accuracy-metric",
+        persist_state="session",
     )
+    looking.note("metric", metric, cataloguing.metrics()[0])
     rows = cataloguing.accuracy_table(metric, t)
+    known = [str(row[t("column.chip")]) for row in rows]
     chips = st.multiselect(
-        t("accuracy.chips"), [row[t("column.chip")] for row in rows], key="accuracy-chips", placeholder=t("choose.some")
+        t("accuracy.chips"),
+        known,
+        default=looking.several("chips", known),
+        key="accuracy-chips",
+        placeholder=t("choose.some"),
+        persist_state="session",
     )
+    looking.note("chips", looking.BETWEEN.join(chips), "")
     chart = accuracy.accuracy_chart(cataloguing.points_of(metric, chips), t(f"accuracy.{metric}"), t)
     if chart is not None:
         st.altair_chart(chart, width="stretch")

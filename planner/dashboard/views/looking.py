@@ -12,9 +12,14 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-NAMES = ("study", "part", "hour", "by", "case", "site", "search")
+NAMES = (
+    "study", "part", "hour", "by", "case", "site", "search", "spec", "block", "kinds", "used", "metric", "chips",
+    "against", "points", "span", "within", "workload", "target", "levers", "budget",
+)  # fmt: skip
 """Parameters of an address; one of another name asks for nothing."""
 MOST_LETTERS = 200
+BETWEEN = "|"
+"""Between the names of a choice of several; no name of a kind or a chip has it."""
 Choice = TypeVar("Choice")
 
 
@@ -35,6 +40,22 @@ def words(name: str) -> str:
     """Return the text that the address asked for at first."""
     found: str = st.session_state.get("asked", {}).get(name, "")
     return found
+
+
+def several(name: str, options: Sequence[str]) -> list[str]:
+    """Return the options that the address asked for at first."""
+    asked = words(name).split(BETWEEN)
+    return [option for option in options if option in asked]
+
+
+def numbers(name: str, least: float, most: float, otherwise: Sequence[float]) -> tuple[float, ...]:
+    """Return the numbers from `least` to `most`, in order, that the address asked for at first; others where it asked for no such ones."""
+    try:
+        found = tuple(float(text) for text in words(name).split(BETWEEN))
+    except ValueError:
+        return tuple(otherwise)
+    is_right = len(found) == len(otherwise) and all(least <= number <= most for number in found)
+    return found if is_right and list(found) == sorted(found) else tuple(otherwise)
 
 
 def note(name: str, value: object, usual: object) -> None:

@@ -1,4 +1,4 @@
-"""The page of tables: workloads, sites, offers, limits, electricity, horizon and objective, with problems told at their cells."""
+"""The page of the spec: tables of its main parts, or forms of every block, with problems told at their cells and fields."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from planner.dashboard.editor.columns import CATALOG, TABLES, Column, Table
 from planner.dashboard.editor.draft import Draft, change_of
 from planner.dashboard.editor.tables import SITE, Place, Row, rows_of, sorted_problems
 from planner.dashboard.state.session import Work
+from planner.dashboard.views.blocks import drafting, series
+from planner.dashboard.views.blocks import page as blocks
+from planner.dashboard.views.parts import choose_part
 from planner.dashboard.views.problems import draw_refusal
 from planner.errors import Issue, SpecError
 from planner.escape import page
 from planner.report.locale import Words
 
+TABLE_VIEW, BLOCK_VIEW = VIEWS = ("tables", "blocks")
 TABS = (
     ("workloads", ("serving", "sessions", "training", "reinforcement")),
     ("sites", ("sites",)),
@@ -35,20 +39,24 @@ Problems = Mapping[str, Sequence[tuple[Place, Issue]]]
 
 def draw(work: Work, t: Words) -> None:
     """Draw the page."""
+    view = choose_part(t("blocks.view"), VIEWS, TABLE_VIEW, lambda name: f"blocks.view.{name}", "spec-view", t, "spec")
     try:
-        draft = _draft(work)
+        draft = drafting.at_hand(work, lambda draft: _taken(draft, view))
+        document = draft.scenario.document()
     except SpecError as error:
         draw_refusal(work, error, t)
         return
-    document = draft.scenario.document()
     by_table, others = sorted_problems(draft.problems, document, TABLES)
-    st.caption(t("tables.words"))
     with st.container(
         key="tables-head"
     ):  # as high without problems as with them, so that a cell stays where it is typed
-        _head(work, draft, list(by_table), t)
-        for problem in others:
+        _head(work, draft, list(by_table) if view == TABLE_VIEW else [], t)
+        for problem in others if view == TABLE_VIEW else ():
             st.markdown(f":red[:material/error: {page(problem.path)}: {page(t.phrase(problem.message))}]")
+    series.ask(work, document, t)
+    if view != TABLE_VIEW:
+        blocks.draw(work, draft, t)
+        return
     tables = {table.name: table for table in TABLES}
     for tab, (_, names) in zip(st.tabs([t(f"tab.{name}") for name, _ in TABS]), TABS):
         with tab:
@@ -58,19 +66,16 @@ def draw(work: Work, t: Words) -> None:
                 _table(tables[name], draft, document, by_table, t)
 
 
-def _draft(work: Work) -> Draft:
-    """Take over what was changed; a scenario that is right becomes the one at hand. Raises SpecError for one without a document."""
+def _taken(draft: Draft, view: str) -> Draft:
+    """Take over what was changed in the tables; another view than before, or a page that was left, is drawn anew."""
     state = st.session_state
-    draft: Draft | None = state.get("draft")
-    if draft is None or state.get("draft_of") != work.scenario.key:  # changed elsewhere
-        draft = Draft.of(work.scenario, 0 if draft is None else draft.version + 1)
-    elif not any(_key(table, draft) in state for table in TABLES):  # the page was left, and its editors with it
+    if state.get("spec_view_drawn", view) != view or (
+        view == TABLE_VIEW and not any(_key(table, draft) in state for table in TABLES)
+    ):
         draft = draft.redrawn()
-    else:
+    elif view == TABLE_VIEW:
         draft = draft.changed({table.name: change_of(state.get(_key(table, draft))) for table in TABLES})
-    if not draft.problems and draft.scenario != work.scenario:
-        work.turn_to(draft.scenario)
-    state.draft, state.draft_of = draft, work.scenario.key
+    state.spec_view_drawn = view
     return draft
 
 
@@ -85,12 +90,24 @@ def _head(work: Work, draft: Draft, wrong: list[str], t: Words) -> None:
         if st.button(t("edit.solve"), key="solve-tables", disabled=busy, icon=":material/play_arrow:"):
             work.start(work.scenario)
             st.rerun()
-        if draft.problems and st.button(t("tables.discard"), key="discard", icon=":material/undo:"):
-            st.session_state.draft = Draft.of(work.scenario, draft.version + 1)
-            st.rerun()
-    if draft.problems:
-        names = t("buy.and").join(t(f"table.{name}") for name in wrong) or t("problems.file")
+        steps = drafting.past(work)
+        st.button(
+            t("blocks.undo"),
+            key="undo",
+            disabled=not steps,
+            on_click=drafting.undo,
+            args=(work,),
+            icon=":material/undo:",
+        )
+        if draft.problems:
+            st.button(
+                t("tables.discard"), key="discard", on_click=drafting.discard, args=(work,), icon=":material/close:"
+            )
+    if draft.problems and wrong:
+        names = t("buy.and").join(t(f"table.{name}") for name in wrong)
         st.error(t("tables.wrong", count=len(draft.problems), tables=names))
+    elif draft.problems:
+        st.error(t("blocks.wrong", count=len(draft.problems)))
 
 
 def _table(table: Table, draft: Draft, document: Mapping[str, Any], problems: Problems, t: Words) -> None:

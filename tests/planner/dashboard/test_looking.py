@@ -9,6 +9,7 @@ pytest.importorskip("streamlit")
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
+from planner.dashboard import cataloguing
 from planner.dashboard.state import store
 from planner.dashboard.views import plan as plan_page
 from planner.dashboard.views.explore import STUDIES
@@ -85,3 +86,44 @@ def test_a_case_is_in_the_address_and_one_that_is_not_there_opens_the_first():
     again = opened("running", base="quality", case=case)
     assert next(box for box in again.selectbox if str(box.key).startswith("case-of-")).value == case
     assert address(opened("running", base="quality", case="nothing")) == {}
+
+
+def test_marked_kinds_and_chips_are_in_the_address_and_open_again():
+    page = opened("catalog", base="quality")
+    page.multiselect(key="catalog-kinds").set_value(["chips", "offers"]).run()
+    page.toggle(key="catalog-used").set_value(True).run()
+    assert address(page) == {"kinds": "chips|offers", "used": "plan"}
+    again = opened("catalog", base="quality", **address(page))
+    assert (
+        again.multiselect(key="catalog-kinds").value == ["chips", "offers"] and again.toggle(key="catalog-used").value
+    )
+    page = opened("catalog", base="quality", part="accuracy")
+    first, last = page.multiselect(key="accuracy-chips").options[:2]
+    page.multiselect(key="accuracy-chips").set_value([first, last]).run()
+    assert address(page) == {"part": "accuracy", "chips": f"{first}|{last}"}
+    page.button_group(key="accuracy-metric").set_value(cataloguing.metrics()[-1]).run()
+    assert address(page)["metric"] == cataloguing.metrics()[-1]
+    again = opened("catalog", base="quality", part="accuracy", chips=f"{first}|{last}|no such chip")
+    assert again.multiselect(key="accuracy-chips").value == [first, last] and not again.exception
+    assert opened("catalog", base="quality", kinds="nothing|<b>").multiselect(key="catalog-kinds").value == []
+
+
+def test_the_options_of_a_study_are_in_the_address_and_open_again():
+    page = opened("explore", base="quality")
+    page.selectbox(key="frontier-against").set_value("latency").run()
+    page.slider(key="frontier-points").set_value(9).run()
+    page.slider(key="span-latency").set_value((0.4, 1.2)).run()
+    assert address(page) == {"against": "latency", "points": "9", "span": "0.4|1.2"}
+    again = opened("explore", base="quality", **address(page))
+    assert again.slider(key="frontier-points").value == 9 and again.slider(key="span-latency").value == (0.4, 1.2)
+    for hostile in ("nan|inf", "3|1", "0.4", "-1|1e9", "x|y", "|"):
+        again = opened("explore", base="quality", against="latency", span=hostile, points="99")
+        assert not again.exception and again.slider(key="span-latency").value == (0.5, 2.0)
+        assert again.slider(key="frontier-points").value == 6
+    page = opened("explore", base="quality", study="alternatives", within="12")
+    assert page.slider(key="within").value == 12
+    page = opened("explore", base="quality", study="ladder", levers="limits.budget=1M USD|solver.gap=0.1", target="1 x")
+    assert page.text_area(key="ladder-levers").value.splitlines() == ["limits.budget=1M USD", "solver.gap=0.1"]
+    assert page.text_input(key="ladder-target").value == "1 x" and address(page)["target"] == "1 x"
+    page = opened("explore", base="quality", study="measure", budget="50000")
+    assert not page.exception and page.number_input(key="measure-budget").value == 50_000
