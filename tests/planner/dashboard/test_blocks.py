@@ -163,7 +163,7 @@ def test_a_table_of_a_block_adds_changes_and_removes_rows():
     page = opened(TINY)
     origins = field(page, "workloads[0].origins", "rows")
     before = TINY["workloads"][0]["origins"]
-    assert origins.value.to_dict("records") == [{**before[0], "share": "1"}]
+    assert origins.value.to_dict("records") == [{**before[0], "share": "1.0"}]
     assert page.session_state[f"{origins.key}-first"] == before
     node = spec_node().parts["workloads"].inner.variants[0].parts["origins"]
     row = {"region": "us-texas", "share": "0.5"}

@@ -23,9 +23,10 @@ def test_what_is_typed_in_a_form_stays_and_the_pane_keeps_step(visit):
     pane = page.get_by_role("textbox", name="workloads[0] as JSON")
     page.wait_for_function("text => document.querySelector('textarea').value.includes(text)", arg='"note": "ours"')
     assert '"arrival_cv": 0.5' in pane.input_value() and note.input_value() == "ours"
-    page.get_by_role("textbox", name="arrival_cv").fill("much")
+    settled(page).get_by_role("textbox", name="arrival_cv").fill("much")
     page.keyboard.press("Enter")
     page.get_by_text("1 to correct").wait_for()
+    settled(page)
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("1 to correct").wait_for(state="detached")
     assert settled(page).get_by_role("textbox", name="arrival_cv").input_value() == "0.5"
