@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -44,36 +44,39 @@ def _in_workers(
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    flying: dict[int, Item] = {}
+    left = dict(enumerate(items))  # without an answer
 
-    def calls(some: Iterable[tuple[int, Item]]) -> Iterator[Any]:
-        for number, item in some:
-            flying[number] = item
-            yield delayed(_call_in_worker)(call, number, item, os.getpid())
+    def finished(some: Sequence[int], flying: dict[int, None]) -> Iterator[tuple[int, Result]]:
+        """Yield results of some items; `flying`: those that were handed to workers, noted here. After an error, joblib may still take further ones."""
 
-    def finished(some: Iterable[tuple[int, Item]]) -> Iterator[tuple[int, Result]]:
+        def calls() -> Iterator[Any]:
+            for number in some:
+                flying[number] = None
+                yield delayed(_call_in_worker)(call, number, items[number], os.getpid())
+
         # one item per task, or a result would wait for its neighbours
-        results = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(calls(some))
+        results = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(calls())
         try:
             for number, result in results:
-                del flying[number]
+                del left[number]
                 yield number, result
         finally:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # joblib warns of calls that are stopped on purpose
                 results.close()
 
-    waiting = enumerate(items)
-    while True:
+    while left:
+        flying: dict[
+            int, None
+        ] = {}  # of this round alone, and no list of it is final: what is left decides what is asked again
         try:
-            yield from finished(waiting)
-            return
+            yield from finished(list(left), flying)
         except TerminatedWorkerError:
-            for number, item in list(flying.items()):
+            for number in [number for number in list(flying) if number in left]:
                 try:
-                    yield from finished([(number, item)])
+                    yield from finished([number], {})
                 except TerminatedWorkerError:
-                    del flying[number]
+                    del left[number]
                     yield number, None
 
 
