@@ -5,7 +5,8 @@ This module writes the section `robustness` of a plan document; `planner.verify.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from planner.verify.check import read_through
 from planner.verify.robust.check import cost_by_price, outcome_in
 
 FRESH_SCENARIOS = 1000  # scenarios of another seed on which the promise is checked
+BY_BATCH = ("batch", "extra_power_w", "memory_bytes")  # keys of a pool
 MAX_ATTEMPTS = 3  # searches, each for more scenarios where the last fleet kept too few fresh ones
 
 
@@ -92,7 +94,7 @@ def robust_plan(
         plan = _plan_with_fleet(search, candidates, document, overlays, progress, threads)
         if not plan.has_answer:  # limits may hold over the undominated slots and fail over all
             break
-        standing = [_row(d) for d in search.found.further]
+        standing = _beside(plan, [_row(d) for d in search.found.further])
         promised: dict[str, Any] = {**plan.document, "bound_of": FLEET, "robustness": {"standing_by": standing}}
         amounts = cost_by_price(problem, promised, steps, read_through)
         outcome = outcome_in(problem, promised, fresh, amounts, read_through)
@@ -178,6 +180,19 @@ def _row(deployment: Deployment) -> dict[str, Any]:
         **({} if point.power_cap is None else {"power_cap": point.power_cap, "capacity": point.capacity}),
         "pools": [use_row(use) for use in point.uses],
     }
+
+
+def _beside(plan: Plan, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """List the layouts that do not run as predicted, each once: those that run are at hand in every scenario."""
+    runs = {_identity(row["name"], point) for row in plan["workloads"] for point in row["points"]}
+    beside = {_identity(row["workload"], row): row for row in rows}
+    return [row for key, row in beside.items() if key not in runs]
+
+
+def _identity(workload: str, point: Mapping[str, Any]) -> str:
+    """Return what tells layouts apart: all but the batch, which each scenario chooses."""
+    pools = [{name: value for name, value in pool.items() if name not in BY_BATCH} for pool in point["pools"]]
+    return json.dumps([workload, point["site"], point.get("power_cap"), pools], sort_keys=True)
 
 
 def _not_found(search: ScenarioSearch) -> NotRobust:

@@ -26,7 +26,8 @@ LimitValue = tuple[str, str, float, float]
 def check_limits(plan: CheckedPlan) -> None:
     """Compare every limit of the spec with its row, and test that the plan meets it."""
     rows = plan.document["limits"]
-    by_code = all("name_message" in row for row in rows)  # releases up to 0.2 stored the English text alone
+    # releases up to 0.2 stored the English text alone
+    by_code = release_of(plan.document) == RELEASE or any("name_message" in row for row in rows)
     computed = sorted(_limit_values(plan), key=lambda found: (found[0], _identity(found[1], by_code), found[2]))
     named = [(row["path"], _identity(said(row, "name"), by_code), row) for row in rows]
     named.sort(key=lambda entry: (*entry[:2], entry[2]["value"]))

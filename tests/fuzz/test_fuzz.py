@@ -14,6 +14,7 @@ FIRST = {"specs": 983, "cases": 0, "overlays": 0, "series": 0, "plans": 0, "opti
 SEEDS = [
     ("specs", 983), ("specs", 101_038), ("plans", 11), ("plans", 110), ("plans", 1603), ("plans", 1646), ("plans", 5044), ("overlays", 270),
     ("overlays", 7_000_519), ("specs", 7_005_544), ("specs", 7_021_455), ("links", 44), ("links", 138), ("uploads", 98), ("uploads", 1085), ("uploads", 1185), ("uploads", 62_000_075),
+    ("tampered", 63_001_714), ("tampered", 63_003_156),
 ]  # fmt: skip
 
 

@@ -20,6 +20,8 @@ AMOUNT_TOL = 1e-4  # share of a plan's cost: amounts are differences of large su
 WHOLE_TOL = 1e-6  # part of a number of scenarios
 SHARE_TOL = 2e-3  # share of the scenarios: a solver on another machine may judge so many otherwise
 
+TELLING = ("role", "workers", "precision", "kv_precision", "waiting", "encoding", "tenant")  # keys of a pool
+
 Reader = Callable[[ResolvedSpec, Mapping[str, Any]], CheckedPlan]
 """`planner.verify.check.read_through`, handed in so that the two modules import one way."""
 
@@ -47,6 +49,15 @@ def outcome_in(
     return outcome_of(read_through(problem, document), scenarios, amounts, within)
 
 
+def layout_of(workload: str, point: Row) -> str:
+    """Return what tells the layouts of a plan apart, whatever their batch: where and how each pool runs."""
+    pools = [
+        (key_at(point["site"], pool), sorted(pool["layout"].items()), [pool.get(name) for name in TELLING])
+        for pool in point["pools"]
+    ]
+    return repr((workload, point.get("power_cap"), pools))
+
+
 class RobustCheck:
     """Check the section `robustness`."""
 
@@ -62,8 +73,12 @@ class RobustCheck:
         plan.equal("robustness.left_out", found["left_out"], left_out(plan.problem))
         price = plan.document["objective"]["value"] - found["nominal"]["value"]
         plan.equal("robustness.price", found["price"], price, 1e-9)
+        known = {layout_of(row["name"], point) for row in plan.document["workloads"] for point in row["points"]}
         for i, row in enumerate(found["standing_by"]):
             self._check_standing_by(f"robustness.standing_by[{i}]", row)
+            if (layout := layout_of(row["workload"], row)) in known:
+                plan.say(f"robustness.standing_by[{i}]", "verify.row_twice")
+            known.add(layout)
         if plan.same_figures:  # another catalog may hold other errors and other prices
             plan.equal("robustness.uncertain", found["uncertain"], uncertain(plan.problem), 1e-9)
             self._check_outcome(found, self._check_prices(found))

@@ -110,6 +110,27 @@ def test_a_row_of_packing_that_stands_twice_is_found(small):
     ]
 
 
+def test_a_layout_that_stands_by_and_runs_already_is_found():
+    document = json.loads(planner.solve(tampering.SPECS["robust"]()).to_json())
+    (workload,) = document["workloads"]
+    (point,) = workload["points"]
+    assert document["robustness"]["standing_by"] == []  # the layouts sought for slower chips are the one that runs
+    document["robustness"]["standing_by"] = [
+        {"workload": workload["name"], **{key: point[key] for key in ("site", "pools")}}
+    ]
+    assert [f.path for f in verified(Plan(document)).findings] == ["robustness.standing_by[0]"]
+
+
+def test_a_limit_without_the_code_of_its_name_is_found(small):
+    for i in range(len(small["limits"])):
+        without = tampering.Change(("limits", i, "name_message"), tampering.ABSENT, "").made(small)
+        assert [f.path for f in verified(Plan(without)).findings] == ["limits"]
+    single = dict(small) | {
+        "limits": [{k: v for k, v in row.items() if k != "name_message"} for row in small["limits"]]
+    }
+    assert [f.path for f in verified(Plan(single)).findings] == ["limits"]
+
+
 @pytest.mark.parametrize("name", ["small", "meter", "throughput"])
 def test_memory_by_pool_is_stated_of_all_pools_or_named_as_missing(name):
     """Plans of release 0.2 state it of none."""
