@@ -66,9 +66,7 @@ def _in_workers(
                 results.close()
 
     while left:
-        flying: dict[
-            int, None
-        ] = {}  # of this round alone, and no list of it is final: what is left decides what is asked again
+        flying: dict[int, None] = {}  # may grow even after an error, so that `left` decides
         try:
             yield from finished(list(left), flying)
         except TerminatedWorkerError:
