@@ -98,8 +98,9 @@ audit: $(VENV)/.installed
 		$(if $(filter allowed,$(SKIP)),true,exit 77); \
 	fi
 
-# The fuzzers for as long as they need for 100,000 specs, 15,000 other inputs, 2,000 solves and 5,000 tampered plans; a short run of each is
-# part of `make test`. `make fuzz FUZZ="--count 500 --seed 7 links uploads"` for some, from another seed.
+# The fuzzers for as long as they need for 100,000 specs, 15,000 other inputs, 2,000 solves, 5,000 tampered plans and 200 small questions, each
+# solved in some twenty ways whose answers bound each other (`consistency`); a short run of each is part of `make test`.
+# `make fuzz FUZZ="--count 500 --seed 7 links uploads"` for some, from another seed.
 FUZZ ?=
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz.run $(FUZZ)

@@ -31,6 +31,7 @@ from planner.studies.compare import compare
 from planner.studies.roi import planned_fleet, returns
 from planner.studies.side_by_side import side_by_side
 from tests.fuzz import dashboard
+from tests.fuzz.consistency import check_consistency
 from tests.fuzz.mutations import ODD, as_json, bytes_mutated, mutated
 from tests.planner.spec import test_malformed
 from tests.planner.verify import tampering
@@ -207,6 +208,7 @@ TARGETS: dict[str, Callable[[random.Random], None]] = {
     "options": check_options,
     "solves": solve_spec,
     "tampered": check_tampered,
+    "consistency": check_consistency,
     "links": check_link,
     "uploads": check_upload,
 }
