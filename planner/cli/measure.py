@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from planner.cli.helps import helped
-from planner.cli.options import add_limit_options, overlay_folders, search_limits
+from planner.cli.options import add_engine_options, add_limit_options, overlay_folders, search_limits, study_engine
 from planner.exit_codes import OK
 from planner.messages import Message
 
@@ -38,6 +38,7 @@ def add_measure(commands: Commands, shared: argparse.ArgumentParser) -> None:
     )
     measure.add_argument("--seed", type=int, default=2, help=helped("help.scenarios_seed", count="2"))
     add_limit_options(measure)
+    add_engine_options(measure)
     measure.set_defaults(run=_measure)
 
 
@@ -65,7 +66,7 @@ def _measure(arguments: argparse.Namespace) -> int:
         raise SpecError(problems)
     found = measure(
         load_plan(arguments.plan), overlays=overlay_folders(arguments), budget=arguments.budget, scenarios=arguments.scenarios,
-        seed=arguments.seed, limits=search_limits(arguments),
+        seed=arguments.seed, limits=search_limits(arguments), engine=study_engine(arguments),
     )  # fmt: skip
     print_study(arguments, found)
     return OK

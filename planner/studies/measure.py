@@ -11,8 +11,9 @@ sensitivity analysis sample, Medical Decision Making 34 (2014); the worth of a s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,10 +31,13 @@ from planner.problem.scenarios import SERVING, Scenarios, draw, with_robust
 from planner.scenarios.redispatch import left_out
 from planner.solving.variants import resolved_anew
 from planner.spec.model import parse_spec
+from planner.studies.engines import Engine, EngineError
+from planner.studies.engines.calls import solved_on
+from planner.studies.engines.local import LocalEngine
 from planner.studies.measure_cases import Case, cases_of
 from planner.studies.measure_fleets import UNDONE, FleetModel, fleet_model
 from planner.verify.quality import as_chosen
-from solvers.fixed_fleet.recourse import Recourse, RecourseData, outcomes
+from solvers.fixed_fleet.recourse import Extended, Recourse, RecourseData, outcomes
 
 T = TypeVar("T")
 
@@ -45,6 +49,10 @@ MOST_CASES = 5  # cases of the best set
 WHOLE = 1e3  # times the price of work left undone at which a fleet that can do all of it does
 FOLDS = 5  # folds of the scenarios: a decision is judged on the one that it was not learned from
 RIDGE = 1.0  # penalty of the regression, in scenarios
+AT_ONCE = 20  # scenarios solved one from the other, the same here and on every engine
+
+Part = tuple[Floats, Floats]
+"""Requests/s [way, scenario] and work units/s [use, scenario] of some scenarios."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +212,12 @@ class Measure:
 
 def measure(
     plan: Plan, *, overlays: Sequence[Path] = (), budget: float | None = None, scenarios: int = SCENARIOS, seed: int = SEED, limits: SearchLimits | None = None,
+    engine: Engine | None = None,
 ) -> Measure:  # fmt: skip
     """Rank the measurements for a plan, and choose the best set of at most `MOST_CASES` within a budget.
 
-    Raises LimitReached where the `limits` of time or memory end it: of part of the scenarios there is no ranking. Raises SpecError for a plan without an answer, and for questions that the model of fleets does not cover.
+    `engine`: where what fleets come to in the scenarios is solved, in parts (`planner.studies.engines`); in this process without one, with the same result.
+    Raises LimitReached where the `limits` of time or memory end it: of part of the scenarios there is no ranking. Raises EngineError; SpecError for a plan without an answer, and for questions that the model of fleets does not cover.
     """
     if not plan.has_answer:
         raise SpecError([Issue("plan", Message.of("studies.nothing_to_measure_for").text())])
@@ -216,7 +226,7 @@ def measure(
     if problem.phases or spec.objective.maximise or spec.apis:
         raise SpecError([Issue("plan", Message.of("studies.not_covered_by_measure").text())])
     limits = limits or SearchLimits()
-    sampled = sample(_model_in_time(problem, plan, limits), draw(problem, scenarios, seed), limits)
+    sampled = sample(_model_in_time(problem, plan, limits), draw(problem, scenarios, seed), limits, engine)
     cases = _checked(cases_of(sampled.model, plan), limits)
     ranked = sorted((Worth(case, worth_of(sampled, [case], seed)) for case in cases), key=lambda found: -found.net)
     chosen, worth = best_set(sampled, [found.case for found in ranked], budget, seed, limits)
@@ -245,34 +255,53 @@ def _checked(parts: Iterable[T], limits: SearchLimits) -> Iterator[T]:
         yield part
 
 
-def sample(model: FleetModel, scenarios: Scenarios, limits: SearchLimits | None = None) -> Sampled:
-    """Choose fleets to decide among, and find what each comes to in every scenario. Raises LimitReached."""
+def sample(
+    model: FleetModel, scenarios: Scenarios, limits: SearchLimits | None = None, engine: Engine | None = None
+) -> Sampled:
+    """Choose fleets to decide among, and find what each comes to in every scenario. Raises LimitReached; EngineError."""
     limits = limits or SearchLimits()
     efficiency, rate = model.efficiencies(scenarios)
     none = np.zeros((1, len(model.options)))
     some = slice(0, SCREENED)
-    first = np.array(
-        [
-            found[0].systems
-            for found in _checked(outcomes(model.data, efficiency[:, some], rate[:, some], none, 1.0), limits)
-        ]
-    )
-    whole = np.array(
-        [
-            found[0].systems
-            for found in _checked(outcomes(_whole(model.data), efficiency[:, some], rate[:, some], none, 1.0), limits)
-        ]
-    )
+
+    def solved(data: RecourseData, part: Part, fleets: Floats, late: float) -> list[list[Extended]]:
+        return _in_parts(partial(_solver, data, fleets, late), part, engine, limits)
+
+    few = efficiency[:, some], rate[:, some]
+    first = np.array([found[0].systems for found in solved(model.data, few, none, 1.0)])
+    whole = np.array([found[0].systems for found in solved(_whole(model.data), few, none, 1.0)])
     used = (np.maximum(first, whole).max(axis=0) > 1e-6) | (model.held > 0)
     ways, uses = used[model.data.way_option], used[model.data.use_option]
     model, efficiency, rate = model.restricted(used), efficiency[ways], rate[uses]
-    best = [found[0] for found in _checked(outcomes(model.data, efficiency, rate, none[:, used], 1.0), limits)]
+    best = [found[0] for found in solved(model.data, (efficiency, rate), none[:, used], 1.0)]
     least, systems = np.array([found.cost for found in best]), np.array([found.systems for found in best])
     fleets = np.unique(np.vstack([model.held, _candidates(model, efficiency, rate, systems, least)]), axis=0)
-    every = list(_checked(outcomes(model.data, efficiency, rate, fleets, LATE), limits))
+    every = solved(model.data, (efficiency, rate), fleets, LATE)
     cost = np.array([[found.cost for found in row] for row in every]).T
     fixed = fleets @ model.data.option_cost
     return Sampled(model, scenarios, fleets, cost, cost <= fixed[:, None] * (1.0 + 1e-9), least)
+
+
+def _solver(
+    data: RecourseData, fleets: Floats, late: float, overlays: Sequence[Path]
+) -> Callable[[Part], list[list[Extended]]]:
+    """Make what finds, in any process, what fleets come to in some scenarios."""
+    return lambda part: list(outcomes(data, *part, fleets, late))
+
+
+def _in_parts(
+    make: Callable[[Sequence[Path]], Callable[[Part], list[list[Extended]]]], every: Part, engine: Engine | None, limits: SearchLimits
+) -> list[list[Extended]]:  # fmt: skip
+    """Solve scenarios in parts of `AT_ONCE`, and return their results in order. Raises LimitReached; EngineError where a part was lost with its workers."""
+    efficiency, rate = every
+    starts = range(0, efficiency.shape[1], AT_ONCE)
+    parts = [(efficiency[:, start : start + AT_ONCE], rate[:, start : start + AT_ONCE]) for start in starts]
+    found: dict[int, list[list[Extended]]] = {}
+    for number, result in _checked(solved_on(engine or LocalEngine(), make, parts, ()), limits):
+        if result is None:
+            raise EngineError(Message.of("engine.part_lost").text())
+        found[number] = result
+    return [row for number in range(len(parts)) for row in found[number]]
 
 
 def _candidates(model: FleetModel, efficiency: Floats, rate: Floats, systems: Floats, cost: Floats) -> Floats:

@@ -18,10 +18,13 @@ from planner.exit_codes import LIMIT
 from planner.plan import Plan
 from planner.problem.scenarios import draw, with_robust
 from planner.resolve.resolver import resolve_document
+from planner.studies.engines import EngineError
+from planner.studies.engines.local import LocalEngine
 from planner.studies.measure import Measure, _features, decide, measure, sample
 from planner.studies.measure_fleets import fleet_model
 from planner.studies.roi import FIXED_COSTS
 from solvers.fixed_fleet.recourse import RecourseData
+from tests.conftest import long_run
 
 SCENARIOS = 60
 
@@ -52,6 +55,33 @@ def test_no_measurement_is_worth_more_than_knowing_everything(found):
         ("serving", "H100 SXM5 80GB"),
         ("serving", "MI300X"),
     }
+
+
+class Backwards:
+    """An engine that finishes the last item first, and loses one where asked to."""
+
+    remote = False
+
+    def __init__(self, lost: int | None = None):
+        self.lost = lost
+
+    def map_unordered(self, call, items):
+        for number in reversed(range(len(items))):
+            yield number, None if number == self.lost else call(items[number])
+
+
+def test_engines_give_the_same_ranking(plan, found):
+    assert measure(plan, scenarios=SCENARIOS, engine=Backwards()).document == found.document
+
+
+@long_run
+def test_processes_give_the_same_ranking(plan, found):
+    assert measure(plan, scenarios=SCENARIOS, engine=LocalEngine(2)).document == found.document
+
+
+def test_a_part_that_is_lost_with_its_workers_ends_the_study(plan):
+    with pytest.raises(EngineError, match="lost with the workers"):
+        measure(plan, scenarios=SCENARIOS, engine=Backwards(lost=0))
 
 
 def test_the_power_of_a_way_is_that_of_one_system_at_work(plan):
