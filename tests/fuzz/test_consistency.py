@@ -11,6 +11,7 @@ from planner.plan import Plan
 from tests.conftest import ALL_CASES, long_run
 from tests.fuzz import consistency, questions
 from tests.fuzz.consistency import Answer, Law, laws
+from tests.plans.test_plan_properties import BOUGHT
 
 NO_PLAN = Plan({})
 SEEDS = range(3, 3 + (20 if ALL_CASES else 0))
@@ -104,6 +105,36 @@ def test_halves_have_the_demand_of_the_whole():
             for each in (spec, questions.in_halves(spec))
         )
         assert two == pytest.approx(whole, rel=1e-12)
+
+
+def of_rate(requests_per_s: float) -> questions.Spec:
+    """Ask for a rate of a small model on one kind of system at one site."""
+    chat = {
+        "name": "chat", "kind": "serving", "architecture": "Llama-3.2-1B", "demand": {"requests_per_s": requests_per_s},
+        "lengths": {"input": 278, "output": 141}, "origins": [{"region": "us-virginia", "share": 1}], "weights_from": "us-texas",
+        "slo": {"ttft": {"p95": "300 ms"}, "tpot": {"p95": "10 ms"}}, "precision": ["bf16"], "disaggregation": "never",
+    }  # fmt: skip
+    return {
+        "name": "one", "objective": {"minimise": "cost"}, "workloads": [chat], "sites": [{"region": "us-virginia"}], "offers": [BOUGHT],
+        "simplicity": {"within": 0}, "solver": {"gap": 1e-6, "replicas": "divisible"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("requests_per_s", [48.0, 300.0, 5945.0])
+def test_halves_are_dearer_by_their_weights_and_by_smaller_batches_alone(requests_per_s):
+    """A half that fills its replicas costs what it does in the whole; one that does not takes more energy. No other cost differs."""
+    spec = of_rate(requests_per_s)
+    whole, halves = (consistency.solved(each) for each in (spec, questions.in_halves(spec)))
+    more = {name: halves.plan["costs"][name] - amount for name, amount in whole.plan["costs"].items()}
+    assert more.pop("weights") == pytest.approx(whole.plan["costs"]["weights"])
+    fills = consistency._fills_replicas(spec, whole.plan)
+    batches = {point["pools"][0]["batch"] for row in halves.plan["workloads"] for point in row["points"]}
+    mine = {point["pools"][0]["batch"] for row in whole.plan["workloads"] for point in row["points"]}
+    assert fills == (requests_per_s > 1000) == (batches == mine)
+    assert (
+        more.pop("energy") == pytest.approx(0.0, abs=1e-3) if fills else more["energy"] > 1 and max(batches) < max(mine)
+    )
+    assert all(amount == pytest.approx(0.0, abs=1e-3) for name, amount in more.items() if name != "energy")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
