@@ -32,7 +32,7 @@ from planner.messages import Message, named
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.provenance import assumption_rows
 from planner.report.notes import HEADING
-from planner.report.words import cap_words
+from planner.report.words import cap_words, with_unit
 from planner.resolve.stack.anchors import anchor_facts
 from planner.resolve.stack.formats import format_facts
 from planner.resolve.stack.own import architecture_facts, unused_run_facts
@@ -259,7 +259,7 @@ def _power_row(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def _tier_row(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: value for name, value in row.items() if value is not None}
-    return shown | {"price": "{total:,.0f} {currency}".format(**row["price"])} if row["price"] else shown
+    return shown | {"price": with_unit(row["price"]["total"], row["price"]["currency"])} if row["price"] else shown
 
 
 def _span(bounds: Sequence[float | None]) -> str:

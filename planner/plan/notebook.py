@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.messages import Message
+from catalog.units import KILO
+from planner.messages import Message, shortened
 from planner.tables import as_html
 
 Document = Mapping[str, Any]
@@ -28,8 +29,13 @@ def html(document: Document) -> str:
 
 def _headline(document: Document) -> str:
     objective, gap = document["objective"], document["gap"]
-    value = "" if objective["value"] is None else f", {objective['value']:,.6g} {objective['unit']}"
+    value = "" if objective["value"] is None else f", {_shown(objective['value'])} {objective['unit']}"
     return f"{_cut(document['name'])}: {document['status']}{value}{'' if gap is None else f', gap {gap:.2g}'}"
+
+
+def _shown(value: float) -> str:
+    """Write the value of an objective as the page of a plan does."""
+    return f"{value:,.6g}" if abs(value) < KILO else shortened(value)
 
 
 def rows_of(document: Document, name: str) -> Sequence[Document]:

@@ -82,6 +82,15 @@ def whole(value: float) -> str:
     return say("amount.number", value=float(value)) if abs(value) >= SHORTENED - 0.5 else f"{value:,.0f}"
 
 
+def signed(value: float) -> str:
+    """Write a change of an amount with its sign.
+
+    >>> signed(1_234_567.0), signed(-12.345), signed(0.0)
+    ('+1.235M', '-12.35', '0')
+    """
+    return say("amount.added", amount=amount(value)) if value > 0 else amount(value)
+
+
 def with_unit(value: float, unit: str) -> str:
     """Write an amount with its unit, such as a currency.
 

@@ -26,6 +26,7 @@ from planner.problem.facts import FLEET, ResolvedSpec
 from planner.problem.phases import API
 from planner.problem.quality import settled
 from planner.problem.scenarios import LEVELS_SHOWN, draw, price_ranges, uncertain
+from planner.report.words import whole
 from planner.resolve.price_steps import raised
 from planner.robust.search import ScenarioSearch, required_scenarios
 from planner.scenarios.redispatch import Deployment, left_out
@@ -70,7 +71,7 @@ def robust_plan(
     report(
         Message.of(
             "progress.as_predicted",
-            cost=f"{nominal.solution.functionals['cost']:,.0f}",
+            cost=whole(nominal.solution.functionals["cost"]),
             status=nominal.solution.status,
             seconds=f"{nominal.solution.seconds:.1f}",
         ).text()

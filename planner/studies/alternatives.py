@@ -26,7 +26,7 @@ from planner.interpret.framing import sense_and_unit
 from planner.messages import Message, Said, after_each_other, named
 from planner.plan import Plan
 from planner.problem.facts import QualityFacts, ResolvedSpec
-from planner.report.words import amount, share_words, unsigned_zero
+from planner.report.words import amount, share_words, unsigned_zero, whole
 from planner.solving.deadline import THREADS
 from planner.solving.quality import settle
 from planner.solving.standing import Progress
@@ -165,7 +165,7 @@ class Alternatives:
 
 def _worse(worse: float, base: float, unit: str) -> str:
     worse = 0.0 if abs(worse) <= SAME * abs(base) else worse
-    size = f"{worse:,.0f}" if abs(base) >= 1000 else f"{worse:.3g}"
+    size = whole(worse) if abs(base) >= 1000 else f"{worse:.3g}"
     return f"{unsigned_zero(size)} {unit} ({unsigned_zero(share_words(worse / abs(base), '.2%'))})"
 
 

@@ -22,7 +22,7 @@ from planner.money.components import HOUR, SYSTEM
 from planner.money.terms import COST, coefficients
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import BY_WINDOW, terms_of
-from planner.report.words import listed
+from planner.report.words import listed, whole
 from planner.solving.variants import resolved
 from planner.spec.document import read_spec
 from planner.spec.model import parse_spec
@@ -183,7 +183,7 @@ class BreakEven:
         rows = [
             {
                 "system": row["system"], "how": row["how"], "years": row["years"], "in use": f"{row['utilisation']:.0%}",
-                f"bought, {self.currency}": f"{row['bought']:,.0f}", f"rented, {self.currency}": f"{row['rented']:,.0f}",
+                f"bought, {self.currency}": whole(row['bought']), f"rented, {self.currency}": whole(row['rented']),
                 "ratio": f"{row['ratio']:.2f}", "low": f"{row['ratio_low']:.2f}", "high": f"{row['ratio_high']:.2f}",
             }
             for row in self.rows

@@ -15,7 +15,7 @@ from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.money.components import component_words
 from planner.plan import Plan
-from planner.report.words import share_words
+from planner.report.words import amount, share_words
 from planner.spec.changes import spec_changes
 from planner.studies.comparison_tables import (
     Row,
@@ -177,4 +177,4 @@ def _text(value: Any, unit: str) -> str:
         return show(value, unit)
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return amount(value)

@@ -10,7 +10,7 @@ from catalog.units import HOUR_S, show
 from planner.messages import enumerated
 from planner.plan import Plan, binds
 from planner.plan.rows.points import Pool
-from planner.report.words import cap_words
+from planner.report.words import cap_words, whole
 
 Row = dict[str, Any]
 Plans = tuple[Plan, Plan]
@@ -168,7 +168,7 @@ def jobs(plan: Plan) -> Keyed:
         facts[workload["name"], "time at full width"] = "; ".join(
             show(point["time_s"]["run"], "s") for point in points.values()
         )
-        facts[workload["name"], "hours at work"] = f"{sum(row['seconds'] for row in slots) / HOUR_S:,.0f}"
+        facts[workload["name"], "hours at work"] = whole(sum(row["seconds"] for row in slots) / HOUR_S)
         facts[workload["name"], "hours of the day (UTC)"] = _spans(sorted({int(row["hour_utc"]) for row in slots}))
         facts[workload["name"], "phases"] = ", ".join(map(str, sorted({row["window"] for row in slots})))
     return facts

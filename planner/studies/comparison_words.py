@@ -8,7 +8,7 @@ from typing import Any
 from planner.messages import Message, enumerated, listed
 from planner.money.components import component_words
 from planner.plan import Plan
-from planner.report.words import share_words
+from planner.report.words import share_words, with_unit
 from planner.spec.changes import MISSING
 from planner.studies.comparison_tables import RELATIVE_TOL, Row, years_of
 
@@ -25,7 +25,7 @@ def words_of(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[str]:
     per_year = next((row for row in found["totals"] if row["total"] == "cost per year"), None)
     told = [Message.of("compare.horizons", first=f"{years[0]:g}", second=f"{years[1]:g}").text()]
     if per_year is not None:
-        names = {key: _money(per_year[key], per_year["unit"]) for key in ("first", "second")}
+        names = {key: with_unit(per_year[key], per_year["unit"]) for key in ("first", "second")}
         told.append(Message.of("compare.per_year", **names, difference=_signed(per_year["difference"], per_year["unit"])).text())  # fmt: skip
     return [*told, *_differences(first, second, found)]
 
@@ -46,19 +46,19 @@ def _differences(first: Plan, second: Plan, found: Mapping[str, Any]) -> list[st
         return [stated.text(), *_causes(first, second, found)]
     words, difference, base, unit = [], found["difference"], first.value, first.objective["unit"]
     if abs(difference) <= RELATIVE_TOL * abs(base):
-        words.append(Message.of("compare.both", money=_money(base, unit)).text())
+        words.append(Message.of("compare.both", money=with_unit(base, unit)).text())
     else:
         told = {
-            "difference": _money(abs(difference), unit),
+            "difference": with_unit(abs(difference), unit),
             "share": share_words(abs(difference / base), ".2%"),
-            "first": _money(base, unit),
+            "first": with_unit(base, unit),
         }
         words.append(Message.of("compare.costs_more" if difference > 0 else "compare.costs_less", **told).text())
         open_ = [
             abs(plan.document["bound"] - plan.value) for plan in (first, second) if plan.document["bound"] is not None
         ]
         if abs(difference) <= sum(open_):
-            words.append(Message.of("compare.gaps_add_up", money=_money(sum(open_), unit)).text())
+            words.append(Message.of("compare.gaps_add_up", money=with_unit(sum(open_), unit)).text())
     return [*words, *_drivers(found), *_causes(first, second, found)]
 
 
@@ -157,12 +157,8 @@ def _system(row: Row) -> str:
     return f"{row['system']} ({row['how'].replace('_', ' ')})"
 
 
-def _money(value: float, unit: str) -> str:
-    return f"{value:,.0f} {unit}" if abs(value) >= 1000 else f"{value:,.4g} {unit}"
-
-
 def _signed(value: float, unit: str) -> str:
-    return ("+" if value > 0 else "-") + _money(abs(value), unit)
+    return ("+" if value > 0 else "-") + with_unit(abs(value), unit)
 
 
 def quoted(value: Any) -> str:

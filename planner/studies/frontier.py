@@ -416,7 +416,7 @@ class _Study:
     def _point(self, asked: _Asked, plan: Plan, measure: float, bound: float | None, solved: Solved) -> FrontierPoint:
         """Make a point of a plan, and tell it."""
         name, cost, how, seconds = asked.name, _cost(plan), solved.how, solved.seconds
-        self.say(Message.of("progress.point", name=name, cost=f"{cost:,.6g}", how=how, seconds=f"{seconds:.1f}").text())
+        self.say(Message.of("progress.point", name=name, cost=amount(cost), how=how, seconds=f"{seconds:.1f}").text())
         if bound is None:
             raise ValueError(Message.of("studies.no_bound_known", name=name).text())
         return FrontierPoint(measure, name, asked.changes, plan, cost, min(bound, cost), how, seconds)
@@ -432,7 +432,7 @@ def _why_none(plan: Plan | None) -> str:
 def _at_most(limit: float, name: str = "", measure: float | None = None) -> _Asked:
     """Ask for the point with a limit on carbon."""
     stated = max(limit, LEAST_LIMIT_KG)
-    words = name or Message.of("studies.at_most_t", amount=f"{limit / 1000.0:,.4g}").text()
+    words = name or Message.of("studies.at_most_t", amount=amount(limit / 1000.0)).text()
     return _Asked(words, {"limits.carbon": f"{stated:.15g} kg"}, measure)
 
 

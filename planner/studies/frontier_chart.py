@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 
+from planner.report.words import amount
 from planner.studies.frontier import CARBON, MEASURE, Frontier
 
 LINE, BOUND, INK, RULE = "#0072B2", "#E69F00", "#333333", "#999999"  # colours by Okabe and Ito
@@ -24,7 +25,7 @@ def frontier_chart(found: Frontier) -> str:
     x_of, x_ticks = _axis(xs, LEFT, WIDTH - RIGHT)
     y_of, y_ticks = _axis([*ys, *(point.bound for point in found.points)], HEIGHT - BOTTOM, TOP)
     label = LABELS[MEASURE[found.against]]
-    points = "; ".join(f"{x:,.4g}: {y:,.4g}" for x, y in zip(xs, ys, strict=True))
+    points = "; ".join(f"{amount(x)}: {amount(y)}" for x, y in zip(xs, ys, strict=True))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12" fill="{INK}" role="img">',
         f"<title>{escape(f'Cost in {found.currency} by {label}: {points}')}</title>",
@@ -35,9 +36,11 @@ def frontier_chart(found: Frontier) -> str:
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{RULE}" stroke-dasharray="2 3"/>'
         )
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{value:,.4g}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{amount(value)}</text>')
     for value in x_ticks:
-        parts.append(f'<text x="{x_of(value):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{value:,.4g}</text>')
+        parts.append(
+            f'<text x="{x_of(value):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{amount(value)}</text>'
+        )
     parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 14}" text-anchor="middle">{escape(label)}</text>')
     line = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(xs, ys, strict=True))
     parts.append(f'<polyline points="{line}" fill="none" stroke="{RULE}"/>')
@@ -47,7 +50,7 @@ def frontier_chart(found: Frontier) -> str:
             f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{low:.1f}" y2="{y_of(y):.1f}" stroke="{BOUND}" stroke-width="3"/>'
         )
         parts.append(
-            f'<circle cx="{at:.1f}" cy="{y_of(y):.1f}" r="4" fill="{LINE}"><title>{escape(f"{point.name}: {y:,.6g}")}</title></circle>'
+            f'<circle cx="{at:.1f}" cy="{y_of(y):.1f}" r="4" fill="{LINE}"><title>{escape(f"{point.name}: {amount(y)}")}</title></circle>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
 

@@ -13,6 +13,7 @@ from planner.errors import Issue, SpecError, words_of
 from planner.formulate.limits import Unbounded
 from planner.messages import Message
 from planner.problem.facts import ResolvedSpec
+from planner.report.words import amount
 from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Variants, resolved
 from planner.spec.document import Edits, edited
@@ -288,4 +289,4 @@ def _target(text: str, problem: ResolvedSpec) -> float:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:,.4g}"
+    return "" if value is None else amount(value)

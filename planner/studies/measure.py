@@ -28,6 +28,7 @@ from planner.messages import Message
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import SERVING, Scenarios, draw, with_robust
+from planner.report.words import whole, with_unit
 from planner.scenarios.redispatch import left_out
 from planner.solving.variants import resolved_anew
 from planner.spec.model import parse_spec
@@ -146,7 +147,7 @@ class Measure:
         """Say what to measure in sentences."""
 
         def amount(value: float) -> str:
-            return f"{value:,.0f} {self.currency}"
+            return with_unit(value, self.currency)
 
         added = amount(self.planned.expected - self.planned.systems)
         lines = [
@@ -188,7 +189,7 @@ class Measure:
         ranked = [
             {
                 "case": found.case.name, "workload": found.case.workload, "system": found.case.system, "hours": f"{found.case.hours:g}", "of systems": f"{found.case.systems:g}",
-                f"price, {self.currency}": f"{found.case.price:,.0f}", f"worth, {self.currency}": f"{found.worth:,.0f}",
+                f"price, {self.currency}": whole(found.case.price), f"worth, {self.currency}": whole(found.worth),
             }
             for found in self.ranked
         ]  # fmt: skip

@@ -23,6 +23,7 @@ from planner.facts.prices import RENTED, landlord_rents, market
 from planner.messages import Message, named
 from planner.money.components import COMPONENTS
 from planner.plan import Plan
+from planner.report.words import whole
 from planner.spec.model import parse_spec
 from planner.spec.quantities import read_money
 
@@ -101,27 +102,27 @@ class Returns:
         """Summarise the market, the fleet, the largest gain, the team and the public cloud."""
         fleet, currency = self.fleet, self.fleet.currency
         market = [self._against(rent) for rent in self.market]
-        told = {"cost": f"{fleet.cost:,.0f}", "currency": currency, "of": fleet.of}
-        told |= {} if fleet.chips is None else {"chips": f"{fleet.chips:,.0f}"}
+        told = {"cost": whole(fleet.cost), "currency": currency, "of": fleet.of}
+        told |= {} if fleet.chips is None else {"chips": whole(fleet.chips)}
         told |= {} if fleet.mfu is None else {"mfu": f"{fleet.mfu:.1%}"}
         code = "roi.fleet" + ("" if fleet.chips is None else "_chips") + ("" if fleet.mfu is None else "_used")
         last, said = self.rows[-1], [Message.of(code, **told).text()]
         gain = {
             "gain": last["gain"],
             "more": f"{last['relative']:.1%}",
-            "worth": f"{last['added_work']:,.0f}",
+            "worth": whole(last["added_work"]),
             "currency": currency,
-            "less": f"{last['smaller_fleet']:,.0f}",
+            "less": whole(last["smaller_fleet"]),
         }
         if last["chips_freed"] is None:
             said.append(Message.of("roi.gain", **gain).text())
         else:
-            said.append(Message.of("roi.gain_freed", **gain, chips=f"{last['chips_freed']:,.0f}").text())
+            said.append(Message.of("roi.gain_freed", **gain, chips=whole(last["chips_freed"])).text())
         if self.break_even is not None:
             said.append(
                 Message.of(
                     "roi.team",
-                    cost=f"{self.team:,.0f}",
+                    cost=whole(self.team or 0.0),
                     currency=currency,
                     added=f"{self.break_even[0]:.2%}",
                     smaller=f"{self.break_even[1]:.2%}",
@@ -129,10 +130,10 @@ class Returns:
             )
         if self.baseline is not None:
             difference = self.baseline - fleet.cost - (self.team or 0.0)
-            cloud = {"cost": f"{self.baseline:,.0f}", "currency": currency, "difference": f"{abs(difference):,.0f}"}
-            whole = Message.of("roi.with_team" if self.team else "roi.the_fleet").text()
+            cloud = {"cost": whole(self.baseline), "currency": currency, "difference": whole(abs(difference))}
+            who = Message.of("roi.with_team" if self.team else "roi.the_fleet").text()
             code = "roi.cloud_dearer" if difference >= 0 else "roi.cloud_cheaper"
-            said.append(Message.of(code, **cloud, fleet=whole).text())
+            said.append(Message.of(code, **cloud, fleet=who).text())
         return market + said
 
     def _against(self, rent: MarketRent) -> str:
@@ -142,16 +143,16 @@ class Returns:
         own = fleet.cost / fleet.chips
         if rent.landlords:
             span = {
-                "least": f"{rent.least:,.0f}",
-                "most": f"{rent.most:,.0f}",
-                "middle": f"{rent.middle:,.0f}",
+                "least": whole(rent.least),
+                "most": whole(rent.most),
+                "middle": whole(rent.middle),
                 "currency": currency,
             }
             return Message.of("roi.landlords", count=rent.landlords, chip=rent.system, **span).text()
         told = {
-            "per_chip": f"{own:,.0f}", "currency": currency, "system": rent.system, "how": named("obtained", rent.how), "least": f"{rent.least:,.0f}",
-            "most": f"{rent.most:,.0f}", "gain": self.rows[-1]["gain"],
-            "low": f"{rent.of_fleet[0] * relative:,.0f}", "high": f"{rent.of_fleet[1] * relative:,.0f}",
+            "per_chip": whole(own), "currency": currency, "system": rent.system, "how": named("obtained", rent.how), "least": whole(rent.least),
+            "most": whole(rent.most), "gain": self.rows[-1]["gain"],
+            "low": whole(rent.of_fleet[0] * relative), "high": whole(rent.of_fleet[1] * relative),
         }  # fmt: skip
         if own > rent.most:
             return Message.of("roi.above_market", **told, times=f"{own / rent.most:.3g}").text()
@@ -174,8 +175,8 @@ class Returns:
                 "gain": row["gain"],
                 "more work": f"{row['relative']:.2%}",
                 "MFU": "" if row["mfu"] is None else f"{row['mfu']:.1%}",
-                "chips freed": "" if row["chips_freed"] is None else f"{row['chips_freed']:,.0f}",
-                **{words: f"{row[key]:,.0f}" for key, words in names.items() if row[key] is not None},
+                "chips freed": "" if row["chips_freed"] is None else whole(row["chips_freed"]),
+                **{words: whole(row[key]) for key, words in names.items() if row[key] is not None},
             }
             for row in self.rows
         ]

@@ -16,7 +16,7 @@ from planner.errors import SpecError
 from planner.formulate.limits import Unbounded
 from planner.interpret.framing import sense_and_unit
 from planner.messages import Message, listed, named
-from planner.report.words import counted, share_words
+from planner.report.words import amount, counted, share_words
 from planner.solving.deadline import THREADS
 from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Fleet, Variants, fleet_change, resolved
@@ -148,7 +148,7 @@ class Sensitivity:
                     name=strong[0].factor.name,
                     low=strong[0].low.words,
                     high=strong[0].high.words,
-                    amount=_amount(strong[0].swing),
+                    amount=amount(strong[0].swing),
                     unit=self.unit,
                     share=share_words(strong[0].swing / abs(self.value)),
                 ).text()
@@ -159,7 +159,7 @@ class Sensitivity:
         if skipped := levels.count(NOT_TRIED):
             words.append(Message.of("sensitivity.not_tried", count=skipped, all=len(levels)).text())
         if self._doubt() > ROUNDING * abs(self.value):
-            words.append(Message.of("sensitivity.doubt", amount=_amount(self._doubt()), unit=self.unit).text())
+            words.append(Message.of("sensitivity.doubt", amount=amount(self._doubt()), unit=self.unit).text())
         return words
 
     def _doubt(self) -> float:
@@ -187,17 +187,13 @@ class Sensitivity:
         difference = moved.value - self._known_value
         if abs(difference) <= VALUE_TOL * abs(self._known_value):
             return "no change"
-        return f"{'+' if difference > 0 else '-'}{_amount(abs(difference))}"
+        return f"{'+' if difference > 0 else '-'}{amount(abs(difference))}"
 
 
 def _gap(moved: Moved) -> float:
     if moved.status != SOLVED or moved.value is None or moved.bound is None:
         return 0.0
     return relative_gap(moved.value, moved.bound)
-
-
-def _amount(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"
 
 
 def sensitivity(
@@ -268,7 +264,7 @@ def sensitivity(
         tried[number] = one
         if {number, number ^ 1} <= tried.keys():
             factor, low, high = factors[number // 2], tried[number & ~1].moved, tried[number | 1].moved
-            swing = _amount(_swing(known.value, low, high))
+            swing = amount(_swing(known.value, low, high))
             say(
                 f"{factor.name}: {low.status}, {high.status}, swing {swing} {unit}  {time.perf_counter() - began:.0f} s"
             )

@@ -22,7 +22,7 @@ from planner.limits.phases import phase_limits
 from planner.messages import Message
 from planner.problem.facts import ResolvedSpec
 from planner.problem.provenance import Citation
-from planner.report.words import how_words
+from planner.report.words import how_words, whole
 from planner.resolve.names import catalog_of
 from planner.spec.changes import COUNTED
 from planner.spec.document import Edits, at, edited
@@ -271,7 +271,7 @@ def _span(figures: Sequence[Citation], values: Mapping[str, float]) -> str:
     unit = figures[0].figure.unit
     size, per = (3600.0, unit.replace("/s", "/h")) if unit.endswith("/s") else (1.0, unit)
     low, high = (
-        f"{value * size:,.6g}" if value * size < 1000 else f"{value * size:,.0f}"
+        f"{value * size:,.6g}" if value * size < 1000 else whole(value * size)
         for value in (ascending[0], ascending[-1])
     )
     return f"{low} {per}" if low == high else f"{low} to {high} {per}"

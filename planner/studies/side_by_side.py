@@ -12,6 +12,7 @@ from planner.messages import Message
 from planner.money.components import component_words
 from planner.plan import Plan
 from planner.plan.rows.money import Phase
+from planner.report.words import amount
 
 Row = dict[str, Any]
 TABLES = {"cost": "Cost by component", "totals": "Totals"}
@@ -104,7 +105,7 @@ def _text(value: float | None, unit: str) -> str:
         return ""
     if unit in ("W", "s"):
         return show(value, unit)
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return amount(value)
 
 
 def _each(plans: Sequence[Plan], read: Callable[[Plan], float | None]) -> list[float | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from planner.report.words import amount
 from planner.studies.sensitivity import NO_PLAN, Bar, Moved, Sensitivity
 
 LOW, HIGH, INK, RULE = "#0072B2", "#E69F00", "#333333", "#999999"  # colours by Okabe and Ito
@@ -29,7 +30,7 @@ def tornado(found: Sensitivity) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12" fill="{INK}" role="img">',
         f"<title>{escape(_title(found, bars))}</title>",
-        f'<text x="{middle:.1f}" y="18" text-anchor="middle" font-weight="bold">Objective against the plan\'s {found.value:,.4g} {escape(found.unit)}</text>',
+        f'<text x="{middle:.1f}" y="18" text-anchor="middle" font-weight="bold">Objective against the plan\'s {amount(found.value)} {escape(found.unit)}</text>',
         *_key(middle),
     ]
     for i, bar in enumerate(bars):

@@ -15,7 +15,7 @@ from planner.errors import Issue, SpecError
 from planner.messages import Message, enumerated
 from planner.pipeline import solve_document
 from planner.plan import Plan
-from planner.report.words import amount, counted
+from planner.report.words import amount, counted, whole, with_unit
 from planner.solving.standing import Progress
 from planner.solving.variants import resolved
 from planner.spec.document import Edits, edited
@@ -121,7 +121,7 @@ class Urgent:
                 said.append(Message.of("urgent.costs", **told).text())
             if insertion.moved:
                 parts = (
-                    Message.of("urgent.chip_hours", hours=f"{hours:,.0f}", name=name).text()
+                    Message.of("urgent.chip_hours", hours=whole(hours), name=name).text()
                     for name, hours in insertion.moved.items()
                 )
                 said.append(Message.of("urgent.displaces", names=enumerated(parts)).text())
@@ -148,7 +148,7 @@ class Urgent:
     def _shown(self, insertion: Insertion) -> str:
         """Print what an insertion costs: money and carbon as such, of a throughput the loss, beside what there was."""
         if self.sense == "max":
-            return f"{amount(insertion.cost or 0.0)} of {self.before:,.4g} {self.unit}"
+            return f"{amount(insertion.cost or 0.0)} of {with_unit(self.before, self.unit)}"
         return f"{amount(insertion.cost or 0.0)} {self.unit}"
 
     @property
@@ -160,8 +160,8 @@ class Urgent:
                 "status": i.status.replace("_", " "),
                 self.gained: "" if i.cost is None else amount(i.cost),
                 "chips more": i.added_chips,
-                "displaced (chip hours)": ", ".join(f"{name} {hours:,.0f}" for name, hours in i.moved.items()),
-                "interruptions more": f"{i.resumptions:,.0f}",
+                "displaced (chip hours)": ", ".join(f"{name} {whole(hours)}" for name, hours in i.moved.items()),
+                "interruptions more": whole(i.resumptions),
             }
             for i in self.insertions
         ]

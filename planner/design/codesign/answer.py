@@ -23,6 +23,7 @@ from planner.evaluate.serving import kv_precision, systems_per_replica
 from planner.messages import Message
 from planner.problem.facts import SystemFacts
 from planner.problem.provenance import assumption_rows
+from planner.report.words import with_unit
 
 NOTE = "how well a variant answers is not predicted: compare the parameters, and train it before its figures count"
 FIGURES = ("tpot_s", "ttft_s", "step_s", "memory_bytes")
@@ -290,7 +291,7 @@ def _price(chip: Mapping[str, Any], money: str) -> str:
     if chip["price"] is None:
         return "none known"
     unit = money if chip["how"] == "buy" else f"{money}/h"
-    return f"{chip['price'] * (1.0 if chip['how'] == 'buy' else 3600.0):,.4g} {unit}, {chip['how']}"
+    return f"{with_unit(chip['price'] * (1.0 if chip['how'] == 'buy' else 3600.0), unit)}, {chip['how']}"
 
 
 def _shown(row: Mapping[str, Any], money: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from planner.errors import LimitReached, SpecError
 from planner.estimate.limits import SearchLimits
 from planner.messages import Message
 from planner.problem.provenance import assumption_rows
+from planner.report.words import whole
 from planner.resolve.ledger import Ledger
 from planner.spec.base import problems_of
 from planner.spec.stack.edge import DEVICE, EdgeSpec
@@ -70,7 +71,7 @@ def edge(document: Mapping[str, Any], overlays: Sequence[Path] = (), limits: Sea
 
 def _words(spec: EdgeSpec, best: Assignment) -> str:
     """State the cost, and how many tasks have no place."""
-    count, cost = len(best.out), f"{best.cost:,.0f}"
+    count, cost = len(best.out), whole(best.cost)
     if count == len(spec.tasks):
         return Message.of("edge.all_left_out", all=count).text()
     if count:

@@ -23,7 +23,7 @@ from planner.messages import Message, listed, say
 from planner.pipeline import solve_document
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec
-from planner.report.words import amount, share_words
+from planner.report.words import amount, share_words, signed
 from planner.resolve.names import catalog_of
 from planner.solving.standing import Progress
 from planner.solving.variants import resolved
@@ -172,7 +172,7 @@ class Actual:
             "factor": f"{figure.factor:.3g}",
             "interval": "" if outside is None else say("actual.outside" if outside else "actual.inside"),
             "after": "" if figure.error_after is None else f"{figure.error_after:.1%}",
-            "month": "" if stake.a_month is None else f"{stake.a_month:+,.0f}" if stake.a_month else "0",
+            "month": "" if stake.a_month is None else signed(stake.a_month),
             "by": say(f"actual.how_{stake.how}"),
         }
         return {say(f"actual.column_{name}"): cell for name, cell in cells.items()}

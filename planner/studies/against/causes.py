@@ -20,7 +20,7 @@ from planner.errors import Issue, SpecError
 from planner.formulate.limits import Unbounded
 from planner.messages import Message, enumerated, say
 from planner.plan import Plan
-from planner.report.words import amount, share_words
+from planner.report.words import amount, share_words, signed
 from planner.solving.standing import Progress
 from planner.solving.variants import Variants, resolved_anew
 from planner.spec.changes import spec_changes
@@ -134,7 +134,7 @@ class Why:
             {
                 say("cause.column_cause"): say(f"cause.{cause.kind}"),
                 say("cause.column_changes"): "" if cause.kind == PRODUCT else f"{cause.changes:,}",
-                say("cause.column_amount", unit=unit): "" if cause.amount is None else f"{cause.amount:+,.0f}",
+                say("cause.column_amount", unit=unit): "" if cause.amount is None else signed(cause.amount),
                 say("cause.column_share"): "" if cause.amount is None else share_words(cause.amount / share, "+.2%"),
             }
             for cause in self.causes

@@ -13,7 +13,7 @@ from planner.errors import Issue, SpecError
 from planner.escape import markdown
 from planner.messages import Message, say
 from planner.plan import Plan
-from planner.report.words import share_words
+from planner.report.words import amount, share_words, signed
 from planner.studies.compare import Comparison
 from planner.studies.comparison_words import MAX_TEXT
 from planner.tables import as_markdown
@@ -99,7 +99,7 @@ def _facts(what: str, values: Sequence[str]) -> dict[str, str]:
 
 def _numbers(what: str, values: Sequence[float | None]) -> dict[str, str]:
     a, b = values
-    difference = "" if a is None or b is None or a == b else f"{b - a:+,.4g}" if abs(b - a) < 1000 else f"{b - a:+,.0f}"
+    difference = "" if a is None or b is None or a == b else signed(b - a)
     if difference and a:
         difference += f" ({share_words(((b or 0.0) - a) / abs(a), '+.1%')})"
     shown = ["" if value is None else _number(value) for value in values]
@@ -119,7 +119,7 @@ def _row(row: dict[str, Any]) -> dict[str, str]:
     ]
     shown = [_value(row[side]) for side in ("first", "second")]
     change = row.get("difference")
-    return _cells(", ".join(parts), shown[0], shown[1], "" if change is None else f"{change:+,.6g}")
+    return _cells(", ".join(parts), shown[0], shown[1], "" if change is None else signed(change))
 
 
 def _value(value: Any) -> str:
@@ -130,4 +130,4 @@ def _value(value: Any) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else amount(value)

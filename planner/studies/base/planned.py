@@ -19,7 +19,7 @@ from planner.messages import Message
 from planner.pipeline import solve_unverified
 from planner.plan import Plan
 from planner.problem.facts import ResolvedSpec
-from planner.report.words import listed, share_words
+from planner.report.words import listed, share_words, with_unit
 from planner.solving.deadline import LEAST_S, THREADS, options_of
 from planner.solving.standing import Progress
 from planner.solving.variants import Answer, Variants, answered, resolved
@@ -49,7 +49,7 @@ class Base:
         """Say what the plan comes to, and what the study starts from where that is something else."""
         if self.plan is None:
             return Message.of("base.none", status=self.status.replace("_", " "))
-        shown = {"plan": _shown(self.plan, self.unit)}
+        shown = {"plan": with_unit(self.plan, self.unit)}
         if self.start is None:
             return Message.of("base.plan", **shown)
         difference = self.start - self.plan
@@ -60,8 +60,8 @@ class Base:
             )
         share = share_words(abs(difference / self.plan), ".2%") if self.plan else ""
         shown |= {
-            "start": _shown(self.start, self.unit),
-            "difference": f"{_shown(abs(difference), self.unit)} ({share})",
+            "start": with_unit(self.start, self.unit),
+            "difference": f"{with_unit(abs(difference), self.unit)} ({share})",
         }
         side = "more" if difference > 0 else "less"
         return (
@@ -191,7 +191,3 @@ def later_deadlines(problem: ResolvedSpec, plan: Plan) -> Edits:
 def study_options(problem: ResolvedSpec, threads: int = THREADS) -> Options:
     """Return the solver options of a spec with its limit of memory."""
     return replace(options_of(problem.spec, threads), memory=MemoryWatch(most_for_a_step(problem.spec.solver.memory)))
-
-
-def _shown(value: float, unit: str) -> str:
-    return f"{value:,.0f} {unit}" if abs(value) >= 1000 else f"{value:,.4g} {unit}"

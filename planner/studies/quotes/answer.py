@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.messages import Message, enumerated, say
 from planner.plan import Plan
-from planner.report.words import amount, how_words, share_words
+from planner.report.words import amount, how_words, share_words, with_unit
 from planner.studies.base.planned import Base
 from planner.studies.quotes.market import Market
 from planner.studies.quotes.quote import Quote, price_text
@@ -100,7 +100,7 @@ class QuoteAnswer:
 
     def shown(self, price: float | None) -> str:
         """Write a price in the unit of the quote."""
-        return "" if price is None or not math.isfinite(price) else f"{price:,.4g} {self.unit}"
+        return "" if price is None or not math.isfinite(price) else with_unit(price, self.unit)
 
     def words(self, unit: str, without: float) -> list[str]:
         """Say what to do with the quote; `without`: the objective without it, in `unit`."""

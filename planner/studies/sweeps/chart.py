@@ -7,6 +7,7 @@ from html import escape
 from statistics import fmean
 
 from planner.messages import say
+from planner.report.words import amount, whole
 from planner.studies.sweeps.study import Row, Sweep
 from planner.studies.sweeps.varied import Varied, number_of
 
@@ -46,13 +47,13 @@ def _panel(one: Varied, rows: Sequence[Row], title: str) -> list[str]:
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y_of(value):.1f}" y2="{y_of(value):.1f}" stroke="{RULE}" stroke-dasharray="2 3"/>'
         )
-        parts.append(f'<text x="{LEFT - 8}" y="{y_of(value) + 4:.1f}" text-anchor="end">{value:,.4g}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y_of(value) + 4:.1f}" text-anchor="end">{amount(value)}</text>')
     for name in names[:: max(len(names) // 8, 1)]:
         parts.append(
             f'<text x="{x_of(where[name]):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{escape(name)}</text>'
         )
     parts += [
-        f'<circle cx="{x_of(where[str(row[one.path])]):.1f}" cy="{y_of(row["value"]):.1f}" r="3" fill="{DOT}" fill-opacity=".6"><title>{escape(str(row[one.path]))}: {row["value"]:,.0f}</title></circle>'
+        f'<circle cx="{x_of(where[str(row[one.path])]):.1f}" cy="{y_of(row["value"]):.1f}" r="3" fill="{DOT}" fill-opacity=".6"><title>{escape(str(row[one.path]))}: {whole(row["value"])}</title></circle>'
         for row in rows
     ]
     means = sorted((where[name], fmean(row["value"] for row in rows if str(row[one.path]) == name)) for name in names)

@@ -11,6 +11,7 @@ from typing import Any
 from planner.messages import commas, say
 from planner.pipeline import solve_document
 from planner.plan import Plan
+from planner.report.words import amount, whole
 from planner.spec.document import at, edited
 from planner.studies.batch import Follow
 from planner.studies.batch_lines import Settings
@@ -70,10 +71,10 @@ class Sweep:
         planned = [row["value"] for row in self.rows if row["value"] is not None]
         told = [say("sweep.counted", count=len(self.rows), planned=f"{len(planned)}")]
         if planned:
-            told.append(say("sweep.range", low=f"{min(planned):,.0f}", high=f"{max(planned):,.0f}", unit=self.unit))
+            told.append(say("sweep.range", low=whole(min(planned)), high=whole(max(planned)), unit=self.unit))
         if self.effects:
             first = self.effects[0]
-            told.append(say("sweep.matters_most", path=first.path, swing=f"{first.swing:,.0f}", unit=self.unit))
+            told.append(say("sweep.matters_most", path=first.path, swing=whole(first.swing), unit=self.unit))
         told += [
             say("sweep.threshold", path=one.path, below=str(one.below), above=str(one.above), before=one.kind_below or "-", after=one.kind_above or "-")
             for one in self.thresholds
@@ -89,13 +90,14 @@ class Sweep:
             {
                 say("sweep.head.path"): effect.path,
                 say("sweep.head.level"): level,
-                say("sweep.head.mean", unit=self.unit): f"{mean:,.0f}",
+                say("sweep.head.mean", unit=self.unit): whole(mean),
                 say("sweep.head.rows"): count,
             }
             for effect in self.effects
             for level, mean, count in effect.levels
         ]
-        shown = self.rows if len(self.rows) <= MOST_ROWS else []
+        rows = self.rows if len(self.rows) <= MOST_ROWS else []
+        shown = [row | ({} if row["value"] is None else {"value": amount(row["value"])}) for row in rows]
         return [(say("sweep.heading.effects"), levels), (say("sweep.heading.rows"), shown)]
 
 

@@ -12,6 +12,7 @@ import planner
 from planner.cli.main import main
 from planner.exit_codes import LIMIT
 from planner.plan import Plan
+from planner.report.words import whole
 from planner.spec.document import edited
 from planner.studies.base.planned import OBJECTIVE, REPLICAS, SCENARIOS, Base, planned
 from planner.studies.base.varied import price_edits, times, work_path
@@ -188,7 +189,7 @@ def test_studies_of_a_plan_start_from_what_it_costs(asked, feature):
         return
     found = measure(plan, scenarios=40)
     assert found.planned.cost == plan["totals"]["cost"]
-    assert f"The plan comes to {plan['totals']['cost']:,.0f}" in found.words[0]
+    assert f"The plan comes to {whole(plan['totals']['cost'])}" in found.words[0]
 
 
 @pytest.fixture(scope="module")

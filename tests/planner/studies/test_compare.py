@@ -12,6 +12,7 @@ from planner.cli.main import main
 from planner.errors import SpecError
 from planner.money.components import component_words
 from planner.plan import parse_plan
+from planner.report.words import with_unit
 from planner.spec.changes import MISSING, spec_changes
 from planner.spec.document import edited
 from planner.studies.alternatives import BEYOND, FOUND, IMPOSSIBLE
@@ -68,7 +69,7 @@ def test_a_plan_is_no_different_from_itself(first):
     assert (
         same.same
         and same.rows == []
-        and same.words == [f"Both come to {first.objective['value']:,.0f} USD.", "The plans are the same."]
+        and same.words == [f"Both come to {with_unit(first.value, 'USD')}.", "The plans are the same."]
     )
 
 

@@ -17,6 +17,7 @@ from planner.cli.main import main
 from planner.exit_codes import LIMIT
 from planner.plan import Plan
 from planner.problem.scenarios import draw, with_robust
+from planner.report.words import whole, with_unit
 from planner.resolve.resolver import resolve_document
 from planner.studies.engines import EngineError
 from planner.studies.engines.local import LocalEngine
@@ -230,7 +231,9 @@ def test_the_expected_figures_follow_from_the_formulas_of_the_page(plan, found):
     assert (
         found.planned.cost == plan["totals"]["cost"] and paid <= found.planned.systems * (1 + 1e-9) < found.planned.cost
     )
-    assert f"{plan['totals']['cost']:,.0f} USD" in found.words[0] and f"{found.planned.expected:,.0f}" in found.words[1]
+    assert (
+        with_unit(plan["totals"]["cost"], "USD") in found.words[0] and whole(found.planned.expected) in found.words[1]
+    )
 
 
 def test_limits_of_time_and_memory_end_it(plan, tmp_path, capsys):
