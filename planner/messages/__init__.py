@@ -280,16 +280,26 @@ def shortened(value: float, language: str = DEFAULT) -> str:
 
     So it differs by 0.05 % at most. Scales of English are those in which a spec states amounts ("146B CNY"); Chinese counts in 万, 亿 and 万亿.
 
-    >>> shortened(146_032_477_790.0), shortened(146_032_477_790.0, "zh"), shortened(87_282_844.0, "zh"), shortened(-999_999.0)
-    ('146B', '1,460 亿', '8,728 万', '-999,999')
+    >>> shortened(146_032_477_790.0), shortened(146_032_477_790.0, "zh"), shortened(87_282_844.0, "zh"), shortened(-999_999.0), shortened(999.94e6)
+    ('146B', '1,460 亿', '8,728 万', '-999,999', '999.9M')
     """
     if not SHORTENED - 0.5 <= abs(value) < math.inf:
         return f"{value:,.0f}"
     reach = abs(value) * (1 + 5e-5)  # half a unit of the fourth digit more, so that 999.96 million is 1 billion
     factor, word = next((factor, word) for factor, word in _scales(language) if reach >= factor)
     scaled = value / factor
-    number = f"{scaled:,.0f}" if abs(scaled) >= 999.5 else f"{scaled:.4g}"
+    number = f"{scaled:,.0f}" if abs(scaled) >= 999.95 else f"{scaled:.4g}"
     return _sentence(language, "amount.scaled").format(number=number, scale=word)
+
+
+def scale_ends(language: str = DEFAULT) -> tuple[tuple[float, str], ...]:
+    """List the scales of large numbers of a language with the text that follows the number, the largest first.
+
+    >>> scale_ends()[-1], scale_ends("zh")[-1]
+    ((1000000.0, 'M'), (10000.0, ' 万'))
+    """
+    form = _sentence(language, "amount.scaled")
+    return tuple((factor, form.format(number="", scale=word)) for factor, word in _scales(language))
 
 
 @cache

@@ -197,7 +197,7 @@ def _ladder(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
     }
     title = t("column.per_million", currency=found["currency"], per=t(f"per.{MILLION}"))
     if costs:
-        st.altair_chart(bars.bar_chart(costs, title, t("column.lever"), bars.NUMBER, t), width="stretch")
+        st.altair_chart(bars.bar_chart(costs, title, t("column.lever"), bars.AMOUNT, t), width="stretch")
     if found["target_per_million_tokens"] is not None:
         st.caption(
             t("ladder_page.aim", target=f"{found['target_per_million_tokens']:.6g}", currency=page(found["currency"]))
@@ -262,7 +262,7 @@ def _measure(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
     worth = {row["name"]: row["worth"] for row in found["cases"]}
     title = t("column.worth", currency=currency)
     if worth:
-        st.altair_chart(bars.bar_chart(worth, title, t("column.case"), bars.MONEY, t), width="stretch")
+        st.altair_chart(bars.bar_chart(worth, title, t("column.case"), bars.AMOUNT, t), width="stretch")
     _table(exploring.measure_table(found, t), **{title: MONEY, t("column.price", currency=currency): MONEY})
     if found["cases"]:
         st.subheader(t("measure_page.how"))

@@ -12,6 +12,7 @@ from planner.plan import Plan
 from planner.report.charts.fleet import fleet_rows
 from planner.report.charts.style import BAR_PX, BLUE, RED, coloured, money_axis
 from planner.report.locale import Words
+from planner.report.words import signed
 
 LEAST_CHANGE = 0.5  # change in units of money: less is rounding
 
@@ -72,23 +73,22 @@ def difference_chart(before: Plan, after: Plan, t: Words) -> alt.Chart:
         {
             **row,
             "difference": t.display.money(row["difference"], stated),
+            "shown": t.phrase(signed(t.display.money(row["difference"], stated))),
             "component": component_words(row["component"], t.language),
         }
         for row in cost_differences(before, after)
     ]
-    words = t(
-        "chart.difference.alt", parts=", ".join(f"{row['component']} {row['difference']:+,.0f}" for row in rows) or "0"
-    )
+    words = t("chart.difference.alt", parts=", ".join(f"{row['component']} {row['shown']}" for row in rows) or "0")
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows), description=words)
         .mark_bar()
         .encode(
             y=alt.Y("component:N", title=None, sort=[row["component"] for row in rows], axis=alt.Axis(labelLimit=180)),
-            x=alt.X("difference:Q", title=t("chart.difference", currency=currency), axis=money_axis()),
+            x=alt.X("difference:Q", title=t("chart.difference", currency=currency), axis=money_axis(t)),
             color=alt.condition("datum.difference > 0", alt.value(RED), alt.value(BLUE)),
             tooltip=[
                 alt.Tooltip("component:N", title=t("column.component")),
-                alt.Tooltip("difference:Q", title=currency, format="+,.0f"),
+                alt.Tooltip("shown:N", title=currency),
             ],
         )
         .properties(height=70 + BAR_PX * max(len(rows), 1))

@@ -8,7 +8,7 @@ import altair as alt
 
 from planner.money.components import component_words
 from planner.plan import Plan
-from planner.report.charts.style import BAR_PX, BLUE, GREY, money_axis
+from planner.report.charts.style import BAR_PX, BLUE, GREY, money_axis, shown
 from planner.report.locale import Words
 
 
@@ -26,17 +26,18 @@ def cost_chart(plan: Plan, t: Words) -> alt.LayerChart:
                 "begin": begin,
                 "end": end,
                 "amount": end - begin,
+                "shown": shown(end - begin, t),
                 "share": amount / total if total else 0.0,
             }
         )
     words = t("chart.cost.alt", parts=", ".join(f"{row['component']} {row['share']:.1%}" for row in rows))
     base = alt.Chart(alt.InlineData(values=rows), description=words).encode(
         y=alt.Y("component:N", title=None, sort=[row["component"] for row in rows], axis=alt.Axis(labelLimit=180)),
-        x=alt.X("begin:Q", title=t("chart.cost", currency=currency), axis=money_axis()),
+        x=alt.X("begin:Q", title=t("chart.cost", currency=currency), axis=money_axis(t)),
         x2="end:Q",
         tooltip=[
             alt.Tooltip("component:N", title=t("column.component")),
-            alt.Tooltip("amount:Q", title=currency, format=",.0f"),
+            alt.Tooltip("shown:N", title=currency),
             alt.Tooltip("share:Q", title=t("column.share"), format=".1%"),
         ],
     )

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from catalog.units import TONNE_KG
-from planner.report.charts.style import BLUE, GREY, SKY, coloured, money_axis
+from planner.report.charts.style import BLUE, GREY, SKY, coloured, money_axis, shown
 from planner.report.locale import Words
 
 PICKED = "picked"
@@ -44,18 +44,20 @@ def frontier_chart(found: Mapping[str, Any], t: Words, picked: str | None = None
 
     `found` is the document of a frontier. No plan was solved between the points: the line only guides the eye.
     """
-    rows = frontier_rows(found)
-    said = "; ".join(f"{row['measure']:,.4g}: {row['cost']:,.4g} ({row['bound']:,.4g})" for row in rows)
+    rows = [
+        {**row, **{f"{key}_shown": shown(row[key], t) for key in ("cost", "bound")}} for row in frontier_rows(found)
+    ]
+    said = "; ".join(f"{row['measure']:,.4g}: {row['cost_shown']} ({row['bound_shown']})" for row in rows)
     words = t("chart.frontier.alt", points=said)
     measure = t(TITLES[found["measure"]])
     money = t("chart.frontier.cost", currency=found["currency"])
     base = alt.Chart(alt.InlineData(values=rows), description=words).encode(
         x=alt.X("measure:Q", title=measure, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=6)),
-        y=alt.Y("cost:Q", title=money, scale=alt.Scale(zero=False), axis=money_axis()),
+        y=alt.Y("cost:Q", title=money, scale=alt.Scale(zero=False), axis=money_axis(t)),
         tooltip=[
             alt.Tooltip("measure:Q", title=measure, format=",.4"),
-            alt.Tooltip("cost:Q", title=money, format=",.0f"),
-            alt.Tooltip("bound:Q", title=t("chart.bound"), format=",.0f"),
+            alt.Tooltip("cost_shown:N", title=money),
+            alt.Tooltip("bound_shown:N", title=t("chart.bound")),
             alt.Tooltip("gap:Q", title=t("metric.gap"), format=".3%"),
         ],
     )

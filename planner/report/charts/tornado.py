@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from planner.messages import say
-from planner.report.charts.style import BAR_PX, BLUE, GREY, PALETTE
+from planner.report.charts.style import BAR_PX, BLUE, GREY, PALETTE, shown
 from planner.report.locale import Words
 
 MOST = 20  # bars
@@ -38,6 +38,7 @@ def tornado_chart(found: Mapping[str, Any], t: Words) -> alt.LayerChart | None:
             "from": 0.0,
             "to": row[side]["value"] / found["value"] - 1,
             "value": row[side]["value"],
+            "shown": shown(row[side]["value"], t),
         }
         for name, row in zip(names, factors, strict=True)
         for side in ("low", "high")
@@ -71,7 +72,7 @@ def tornado_chart(found: Mapping[str, Any], t: Words) -> alt.LayerChart | None:
                 alt.Tooltip("name:N", title=t("column.figure")),
                 alt.Tooltip("level:N", title=t("column.value")),
                 alt.Tooltip("to:Q", title=t("chart.tornado"), format="+.2%"),
-                alt.Tooltip("value:Q", title=found["unit"], format=",.4~g"),
+                alt.Tooltip("shown:N", title=found["unit"]),
             ],
         )
     )
