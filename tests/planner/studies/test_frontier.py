@@ -13,6 +13,7 @@ import planner
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.plan import load_plan
+from planner.report.words import amount
 from planner.spec.document import edited
 from planner.studies.frontier import frontier
 from planner.studies.frontier_chart import frontier_chart
@@ -141,7 +142,7 @@ def test_the_command_prints_all_forms_draws_and_keeps_the_plans(tmp_path, capsys
 def test_the_chart_tells_its_points_to_those_who_cannot_see_it(by_carbon):
     root = ElementTree.fromstring(frontier_chart(by_carbon))
     title = root.find("{http://www.w3.org/2000/svg}title").text
-    assert all(f"{point.cost:,.4g}" in title for point in by_carbon.points)
+    assert all(amount(point.cost) in title for point in by_carbon.points)
     assert len(root.findall("{http://www.w3.org/2000/svg}circle")) == len(by_carbon.points)
 
 
