@@ -19,9 +19,7 @@ def bar_chart(values: Mapping[str, float], title: str, what: str, number: str, t
     words = t("chart.bars.alt", title=title, values="; ".join(f"{row['name']} {row['shown']}" for row in rows))
     axis = alt.Axis(format=".0%", tickCount=5) if number == SHARE else money_axis(t, 5)
     y = alt.Y("name:N", title=None, sort=list(values), axis=alt.Axis(labelLimit=330))
-    form = {"format": number} if number else {}
-    field = "value:Q" if number else "shown:N"
-    figure = alt.Tooltip(field, title=title, **form)
+    figure = alt.Tooltip("value:Q", title=title, format=number) if number else alt.Tooltip("shown:N", title=title)
     base = alt.Chart(alt.InlineData(values=rows), description=words).encode(
         y=y,
         x=alt.X("value:Q", title=title, axis=axis),
@@ -30,5 +28,7 @@ def bar_chart(values: Mapping[str, float], title: str, what: str, number: str, t
     bars = base.mark_bar(height=BAR_PX // 2).encode(
         color=alt.condition("datum.value < 0", alt.value(RED), alt.value(BLUE))
     )
-    labels = base.mark_text(align="left", dx=4, color=GREY).encode(text=alt.Text(field, **form))
+    labels = base.mark_text(align="left", dx=4, color=GREY).encode(
+        text=alt.Text("value:Q", format=number) if number else alt.Text("shown:N")
+    )
     return alt.LayerChart(layer=[bars, labels], description=words).properties(height=60 + BAR_PX * len(rows))
