@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import planner
 from planner.plan import Plan
 from planner.report.load.paths import path_lines
+from planner.verify.points import cache_paths
 
 LAYER_BYTES = 2 * 8 * 128 * 2  # keys and values of 8 heads of 128, in 16 bit
 TOKEN_BYTES = 80 * LAYER_BYTES  # Llama-3.1-70B
@@ -118,3 +120,12 @@ def test_verify_finds_a_missing_path(plan: Plan) -> None:
     changed = copy.deepcopy(plan.document)
     del changed["workloads"][0]["points"][0]["cache_paths"]
     assert planner.verify_plan(Plan(changed))
+
+
+@pytest.mark.parametrize("tiers", [[], [("hbm", math.inf), ("dram", 2e11)]])
+def test_verify_finds_more_or_fewer_tiers_than_requests_read_from(
+    plan: Plan, tiers: list[tuple[str, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_paths, "_tiers", lambda workload, option: iter(tiers))
+    found = planner.verify_plan(plan)
+    assert any(f"from 1 tiers, while spec and system have {len(tiers)}" in str(each) for each in found)

@@ -9,6 +9,7 @@ from typing import Any
 from models.formats import element_bytes
 from models.transformer.attention import kv_bytes
 from planner.evaluate.serving import lengths_of
+from planner.messages import Message
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.verify.fleet.options import CheckedOption
 from planner.verify.points.evaluated import Recomputed
@@ -21,15 +22,21 @@ def cache_paths_of(
     row: Mapping[str, Any],
     found: Recomputed,
 ) -> list[dict[str, Any]]:
-    """Build the expected rows of a point: one for each tier outside the memory of the chips, in the order of the tiers."""
+    """Build the expected rows of a point: one for each tier outside the memory of the chips, in the order of the tiers.
+
+    Raises ValueError where the model reads from more or fewer tiers than spec and system have.
+    """
     if not isinstance(workload, ServingFacts) or not found.loads:
         return []
     pool, tiers = row["pools"][0], list(_tiers(workload, options[0]))
+    if len(tiers) != len(found.loads):
+        told = {"point": row["id"], "tiers": len(tiers), "read": len(found.loads)}
+        raise ValueError(Message.of("path.verify_tiers_read", **told).text())
     layout = pool["layout"]
     worker_share = layout["tp"] * layout["pp"] * layout["dp"] / options[0].system.chips
     read = row["capacity"] * _bytes_read(workload, options[0], row)
     rows = []
-    for (name, of_system), share in zip(tiers, found.loads, strict=False):
+    for (name, of_system), share in zip(tiers, found.loads, strict=True):
         if math.isfinite(of_system):
             rate = of_system * worker_share * pool["workers"]
             rows.append(
@@ -47,7 +54,10 @@ def _tiers(workload: ServingFacts, option: CheckedOption) -> Iterator[tuple[str,
     assert asked.cache is not None  # as something is read
     for tier in asked.cache.tiers:
         yield tier.name, math.inf if tier.name == "hbm" or tier.bandwidth is None else tier.bandwidth
-    if asked.cache.reuse is not None and system.kv_tiers is not None:
+    if asked.cache.reuse is None:
+        if not asked.cache.tiers:  # a stated hit rate: prefixes stay in the memory of the chips
+            yield "hbm", math.inf
+    elif system.kv_tiers is not None:
         for bought in system.kv_tiers.tiers:
             yield bought.name, bought.bytes_per_s
 
