@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -21,6 +21,8 @@ class LengthPool(TypedDict):
     requests_per_s: Number
     input: Number
     output: Number
+    ttft: NotRequired[dict[Text, Number]]
+    """Limits that the pool keeps on the time to first token, by percentile [s], where pools keep those asked for together and not each alone."""
 
 
 class DividedWorkload(TypedDict):
@@ -39,6 +41,8 @@ class TriedBoundaries(TypedDict):
     boundaries: dict[Text, list[Whole]]
     bound: Number | None
     value: Number | None
+    together: NotRequired[list[Text]]
+    """Workloads whose pools keep the limits on the time to first token together."""
 
 
 class Undivided(TypedDict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from catalog.units import show
 from planner.messages import commas, say
 from planner.plan import Plan
 from planner.plan.rows.length_pools import DividedWorkload, LengthPool, LengthPools
@@ -74,7 +75,19 @@ def _gap(gap: float | None) -> str:
 
 def _rule(each: DividedWorkload) -> str:
     rules = [say("pools.one_rule", prompts=_prompts(pool), pool=pool["name"]) for pool in each["pools"]]
-    return say("pools.rule", rules=commas(rules))
+    *others, last = each["pools"]
+    if "ttft" not in last:
+        return say("pools.rule", rules=commas(rules))
+    told = {"last": last["name"], "ttft": _kept(last), "others": _kept(others[0])}
+    return say("pools.rule_together", rules=commas(rules), **told)
+
+
+def _kept(pool: LengthPool) -> str:
+    """Name the limits that a pool keeps on the time to first token."""
+    limits = pool.get("ttft", {}).items()
+    return commas(say("pools.keeps", percentile=name, time=show(limit, "s")) for name, limit in limits) or say(
+        "pools.keeps_none"
+    )
 
 
 def _undivided(each: DividedWorkload, found: LengthPools) -> str:

@@ -19,7 +19,7 @@ from planner.errors import SpecError
 from planner.solving.deadline import options_of
 from planner.solving.replicas import asking_for
 from planner.solving.variants import Variants, resolved
-from planner.spec.load.length_pools import Cuts, are_filled, divided
+from planner.spec.load.length_pools import Cuts, are_filled, divided, shared_limits
 from planner.spec.load.lengths import Lengths
 from solvers.search.joint import solve
 
@@ -37,6 +37,7 @@ class Tried:
 
     cuts: Cuts
     bound: float | None
+    together: frozenset[int] = frozenset()  # workloads whose pools keep the limits on the time to first token together
 
 
 def edges_of(lengths: Lengths) -> list[int]:
@@ -75,25 +76,27 @@ class Divisions:
         whole = divided(document, spec, {})
         self._variants = Variants(whole, overlays, resolved(whole, overlays))
 
-    def found(self, cuts: Cuts, ends_s: float) -> tuple[dict[str, Any], Any, Any]:
+    def found(
+        self, cuts: Cuts, ends_s: float, together: frozenset[int] = frozenset()
+    ) -> tuple[dict[str, Any], Any, Any]:
         """Return spec, problem and candidates with these boundaries. Raises OutOfTime at `ends_s`, on the performance counter [s]."""
-        asked = divided(self.document, self.spec, cuts)
+        asked = divided(self.document, self.spec, cuts, together)
         problem = resolved(asked, self.overlays)
         if problem.spec.solver.replicas == "auto":
             problem = asking_for(problem, "whole")
         self._variants.until = ends_s
         return asked, problem, self._variants.candidates(problem, ())
 
-    def tried(self, cuts: Cuts, ends_s: float) -> Tried:
+    def tried(self, cuts: Cuts, ends_s: float, together: frozenset[int] = frozenset()) -> Tried:
         """Bound the plans with these boundaries. Raises OutOfTime."""
         from planner.formulate.formulation import formulate
 
         if ends_s - time.perf_counter() < LEAST_S:
             raise OutOfTime
         try:
-            _, problem, candidates = self.found(cuts, ends_s)
+            _, problem, candidates = self.found(cuts, ends_s, together)
         except SpecError:  # a pool of the longest prompts alone is beyond the context of its network
-            return Tried(cuts, math.inf)
+            return Tried(cuts, math.inf, together)
         data = formulate(problem, candidates).data.divisible()
         options = replace(
             options_of(problem.spec, self.threads),
@@ -102,7 +105,7 @@ class Divisions:
             time_limit_s=max(BOUND_SHARE * (ends_s - time.perf_counter()), LEAST_S),
         )
         solution = solve(data, options)
-        return Tried(cuts, math.inf if solution.status == "infeasible" else solution.bound)
+        return Tried(cuts, math.inf if solution.status == "infeasible" else solution.bound, together)
 
 
 def ranked(
@@ -110,38 +113,43 @@ def ranked(
 ) -> tuple[list[Tried], int]:
     """Bound the plans of all choices in turn, and sort them; with the number of choices for which the time was up.
 
-    Each workload is divided alone, into two pools and then into three; last, all that gain by it together.
+    Each workload is divided alone, into two pools and then into three, each of which keeps the limits; then in the same way into pools
+    that keep them together, where that differs; last, all that gain by it at once.
     The first choice may take until `first_s`, so that the bound of one is known, the others until `ends_s`.
     """
     tried: list[Tried] = []
-    waiting = list(_alone(searched, fixed))
+    alone = list(_alone(searched, fixed))
+    waiting = [(cuts, frozenset[int]()) for _, cuts in alone]
+    waiting += [(cuts, frozenset([i])) for i, cuts in alone if shared_limits(searched[i], cuts[i]) is not None]
     untried = 0
-    for cuts in waiting:
+    for cuts, together in waiting:
         try:
-            tried.append(divisions.tried(cuts, ends_s if tried else max(first_s, ends_s)))
+            tried.append(divisions.tried(cuts, ends_s if tried else max(first_s, ends_s), together))
         except OutOfTime:
             untried = len(waiting) - len(tried)
             break
     if len(searched) > 1 and not untried:
         best = {i: _best_alone(tried, i, fixed) for i in searched}
         try:
-            tried.append(divisions.tried({**fixed, **{i: cut for i, cut in best.items() if cut}}, ends_s))
+            cuts = {**fixed, **{i: each.cuts[i] for i, each in best.items() if each is not None}}
+            together = frozenset(i for i, each in best.items() if each is not None and i in each.together)
+            tried.append(divisions.tried(cuts, ends_s, together))
         except OutOfTime:
             untried += 1
     return sorted(tried, key=_order), untried
 
 
-def _alone(searched: Mapping[int, Any], fixed: Cuts) -> Iterator[Cuts]:
-    """Yield the choices of each workload alone, workloads in turn: two pools of all, then three."""
+def _alone(searched: Mapping[int, Any], fixed: Cuts) -> Iterator[tuple[int, Cuts]]:
+    """Yield the choices of each workload alone with its position, workloads in turn: two pools of all, then three."""
     of_all = {i: choices_of(workload.lengths) for i, workload in searched.items()}
     for pools in range(2):
         for in_turn in zip_longest(*([(i, cut) for cut in choices[pools]] for i, choices in of_all.items())):
-            yield from ({**fixed, each[0]: each[1]} for each in in_turn if each is not None)
+            yield from ((each[0], {**fixed, each[0]: each[1]}) for each in in_turn if each is not None)
 
 
-def _best_alone(tried: Sequence[Tried], i: int, fixed: Cuts) -> Sequence[int]:
+def _best_alone(tried: Sequence[Tried], i: int, fixed: Cuts) -> Tried | None:
     mine = [each for each in tried if set(each.cuts) == {*fixed, i}]
-    return min(mine, key=_order).cuts[i] if mine else ()
+    return min(mine, key=_order, default=None)
 
 
 def _order(each: Tried) -> float:

@@ -7,7 +7,7 @@ best plan found cannot be better and are left out, so that the plan is that of e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from planner.solving.replicas import solver_of
 from planner.solving.standing import Progress
 from planner.solving.variants import parsed_at_once, resolved
 from planner.spec.document import edited
-from planner.spec.load.length_pools import Cuts, divided, part_name, parts_of, pooled
+from planner.spec.load.length_pools import Cuts, divided, kept_limits, part_name, parts_of, pooled, shared_limits
 from planner.spec.model import PlanSpec, parse_spec
 
 Solve = Callable[[dict[str, Any]], Plan]
@@ -65,16 +65,16 @@ def solve_pools(
     )
     say(Message.of("progress.boundaries_tried", count=len(tried), untried=untried).text())
     best, values = base, dict[int, float | None]()
-    cuts: Cuts = fixed
+    cuts, together = fixed, frozenset[int]()
     for k, each in enumerate(tried):
         if made.left_s < LEAST_S or not _may_be_better(each, best):
             continue
-        plan = made.plan(each.cuts, SOLVING_SHARE)
+        plan = made.plan(each.cuts, SOLVING_SHARE, each.together)
         values[k] = plan.objective["value"]
         if plan.has_answer and (not best.has_answer or plan.value < best.value * (1.0 - SAME)):
-            best, cuts = plan, each.cuts
+            best, cuts, together = plan, dict(each.cuts), each.together
     rows = [_tried_row(spec, each, values.get(k)) for k, each in enumerate(tried)]
-    return _recorded(made, best, cuts, undivided, rows, untried)
+    return _recorded(made, best, cuts, undivided, rows, untried, together)
 
 
 class _Made:
@@ -89,7 +89,7 @@ class _Made:
         """Return the time that is left [s]."""
         return self.ends_s - time.perf_counter()
 
-    def plan(self, cuts: Cuts, share: float) -> Plan:
+    def plan(self, cuts: Cuts, share: float, together: frozenset[int] = frozenset()) -> Plan:
         """Solve the spec with these boundaries; the plan holds that spec."""
         ends = Deadline.after(max(share * self.left_s, LEAST_S))
         if self.spec.robust is not None:
@@ -97,9 +97,9 @@ class _Made:
             limit = ("solver.time_limit", f"{max(ends.left_s, LEAST_S)} s")
             return Plan({**self._solve(edited(asked, (limit,))).document, "spec": asked})
         try:
-            asked, problem, candidates = self.divisions.found(cuts, ends.ends_s)
+            asked, problem, candidates = self.divisions.found(cuts, ends.ends_s, together)
         except OutOfTime:
-            asked = divided(self.document, self.spec, cuts)
+            asked = divided(self.document, self.spec, cuts, together)
             return without_answer(resolved(asked, self.divisions.overlays), None, "limit", None, asked)
         return answer(
             problem, candidates, asked, overlays=self.divisions.overlays, progress=self.say, threads=self.divisions.threads,
@@ -114,14 +114,20 @@ def _may_be_better(each: Tried, best: Plan) -> bool:
 
 def _tried_row(spec: PlanSpec, each: Tried, value: float | None) -> TriedBoundaries:
     bound = None if each.bound is None or each.bound == float("inf") else each.bound
-    return {
+    row: TriedBoundaries = {
         "boundaries": {spec.workloads[i].name: list(cut) for i, cut in each.cuts.items()},
         "bound": bound,
         "value": value,
     }
+    if each.together:
+        row["together"] = [spec.workloads[i].name for i in sorted(each.together)]
+    return row
 
 
-def _recorded(made: _Made, plan: Plan, cuts: Cuts, undivided: Plan, tried: list[TriedBoundaries], untried: int) -> Plan:
+def _recorded(
+    made: _Made, plan: Plan, cuts: Cuts, undivided: Plan, tried: list[TriedBoundaries], untried: int,
+    together: Collection[int] = (),
+) -> Plan:  # fmt: skip
     """Add the section on the division to a plan."""
     base: Undivided = {
         "status": undivided.status,
@@ -131,7 +137,7 @@ def _recorded(made: _Made, plan: Plan, cuts: Cuts, undivided: Plan, tried: list[
     }
     value, before, bound = plan.objective["value"], base["value"], base["bound"]
     section: LengthPools = {
-        "workloads": [_row(made, i, cuts.get(i, ())) for i in pooled(made.spec)],
+        "workloads": [_row(made, i, cuts.get(i, ()), i in together) for i in pooled(made.spec)],
         "undivided": base,
         "saving": None if value is None or not before else 1.0 - value / before,
         "proven": value is not None and bound is not None and value < bound - SAME * abs(bound),
@@ -141,7 +147,7 @@ def _recorded(made: _Made, plan: Plan, cuts: Cuts, undivided: Plan, tried: list[
     return Plan({**plan.document, "length_pools": section})
 
 
-def _row(made: _Made, i: int, boundaries: Sequence[int]) -> DividedWorkload:
+def _row(made: _Made, i: int, boundaries: Sequence[int], together: bool) -> DividedWorkload:
     """State how a workload is divided."""
     workload: Any = made.spec.workloads[i]
     whole, rate = workload.lengths, workload.mean_requests_per_s
@@ -162,6 +168,9 @@ def _row(made: _Made, i: int, boundaries: Sequence[int]) -> DividedWorkload:
         }
         for above, most, part in found
     ]
+    if together and (kept := shared_limits(workload, boundaries)) is not None:
+        for pool in pools:
+            pool["ttft"] = kept_limits(workload, kept[pool is pools[-1]])
     return {
         "workload": workload.name,
         "asked": made.document["workloads"][i],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -26,6 +26,11 @@ LEAST_SHARE = 1e-4  # share of the requests in a pool
 LEAST_OUTPUT = 2.0
 
 Cuts = Mapping[int, Sequence[int]]  # boundaries of workloads, by their position
+
+MISSES = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01}
+"""Share of the requests that may miss a limit on a percentile."""
+KeptLimits = dict[str, str | None]
+"""Percentile that a pool keeps in place of each that is asked for; none where it need not keep the limit."""
 
 
 def _rising(boundaries: list[int] | None) -> list[int] | None:
@@ -89,6 +94,34 @@ def parts_of(lengths: Lengths, boundaries: Sequence[int]) -> list[tuple[int, int
     ]
 
 
+def shared_limits(workload: Any, boundaries: Sequence[int]) -> tuple[KeptLimits, KeptLimits] | None:
+    """Choose the percentiles of the time to first token that the pools keep together: those of all pools but the last, and of the last.
+
+    The pool of the longest prompts, a share w of the requests, may miss a limit more often, and the others less often, with
+    (1 - w) b + w c <= a: of the percentiles that a spec can state, the largest c, and the largest b with it. Then the mixture of
+    all requests misses the limit with a share of a at most. None where no limit gains by it.
+    """
+    limits = workload.slo.ttft.limits() if workload.slo.ttft is not None and workload.classes is None else []
+    longest = parts_of(workload.lengths, boundaries)[-1][2].share
+    others, last = KeptLimits(), KeptLimits()
+    for asked, _ in limits:
+        if asked not in MISSES:  # a mean, which each pool keeps
+            others[asked] = last[asked] = asked
+            continue
+        rest = {
+            name: (MISSES[asked] - (1.0 - longest) * b) / longest for name, b in MISSES.items() if b <= MISSES[asked]
+        }
+        choices = [(1.0, None), *((c, name) for name, c in MISSES.items())]  # the largest first
+        found = [
+            (c, MISSES[first], first, second)
+            for first, most in rest.items()
+            for c, second in choices
+            if c <= most * (1.0 + 1e-12)
+        ]
+        _, _, others[asked], last[asked] = max(found, key=lambda each: each[:2])
+    return None if all(asked == kept for asked, kept in last.items()) else (others, last)
+
+
 def pooled(spec: Any) -> dict[int, Any]:
     """Find the serving workloads with pools by length, by their position."""
     return {
@@ -128,10 +161,11 @@ def part_name(name: str, above: int, most: int | None) -> str:
     return f"{name} (prompts {' '.join(filter(None, (f'from {above + 1}' if above else '', to)))})"
 
 
-def divided(document: Mapping[str, Any], spec: Any, cuts: Cuts) -> dict[str, Any]:
+def divided(document: Mapping[str, Any], spec: Any, cuts: Cuts, together: Collection[int] = ()) -> dict[str, Any]:
     """Write the spec in which each pool is a workload: the first in the place of the whole, the others behind all workloads.
 
-    Workloads that `cuts` does not name have one pool. Every limit of the whole holds in each pool, and so for all requests together.
+    Workloads that `cuts` does not name have one pool. Every limit of the whole holds in each pool, and so for all requests together;
+    pools of workloads in `together` keep the limits on the time to first token together, as `shared_limits` says.
     """
     result: dict[str, Any] = copy.deepcopy(dict(with_new_keys(document)[0]))
     for i, workload in pooled(spec).items():
@@ -140,6 +174,9 @@ def divided(document: Mapping[str, Any], spec: Any, cuts: Cuts) -> dict[str, Any
         if not (boundaries := cuts.get(i)):
             continue
         parts = [_part(block, workload, *part) for part in parts_of(workload.lengths, boundaries)]
+        if i in together and (kept := shared_limits(workload, boundaries)) is not None:
+            for k, part in enumerate(parts):
+                _keep(part, workload, kept[k == len(parts) - 1])
         result["workloads"][i] = parts[0]
         result["workloads"] += parts[1:]
         for api in result.get("apis") or ():
@@ -168,6 +205,22 @@ def _part(block: Mapping[str, Any], workload: Any, above: int, most: int | None,
         "demand": demand,
         "lengths": lengths,
     }
+
+
+def kept_limits(workload: Any, kept: KeptLimits) -> dict[str, float]:
+    """List the limits on the time to first token that a pool keeps, by percentile [s]."""
+    limits: dict[str, float] = {}
+    for asked, seconds in workload.slo.ttft.limits():
+        if (name := kept[asked]) is not None:
+            limits[name] = min(seconds, limits.get(name, seconds))
+    return limits
+
+
+def _keep(part: dict[str, Any], workload: Any, kept: KeptLimits) -> None:
+    """Write the limits on the time to first token that a pool keeps."""
+    limits = kept_limits(workload, kept)
+    slo = {key: value for key, value in part["slo"].items() if key != "ttft"}
+    part["slo"] = slo | ({"ttft": {name: f"{seconds!r} s" for name, seconds in limits.items()}} if limits else {})
 
 
 def _move_guesses(document: dict[str, Any], i: int) -> None:

@@ -25,6 +25,13 @@ MOMENT_TOL = (
     5e-3  # relative, for a mean or a variation against sums over midpoints; exact sums over bands are far closer
 )
 ROUNDED = 0.51  # tokens by which a mean in whole tokens may be off
+SHARE_TOL = 2.0 / POINTS  # absolute, of a share of the requests
+MISSED = {
+    "p50": 0.5,
+    "p90": 0.1,
+    "p95": 0.05,
+    "p99": 0.01,
+}  # share of the requests that a limit on a percentile leaves out
 OWN = {"name", "demand", "lengths", "pools"}  # keys in which a pool differs from the workload that was asked for
 
 
@@ -78,6 +85,8 @@ def _check_workload(
         lengths = block["lengths"]
         for key, computed_cv in (("input_cv", prompt_cv), ("output_cv", answer_cv)):
             report.equal(f"{path}.pools[{k}].{key}", lengths[key], computed_cv, 4 * MOMENT_TOL)
+    if any("ttft" in pool for pool in pools):
+        _check_first_token(report, path, row, document, asked, [part[0] for part in parts])
     for key in ("share", "input_share", "output_share"):
         report.equal(f"{path}.pools.{key}", sum(pool[key] for pool in pools), 1.0, 1e-9)
     report.equal(f"{path}.pools.requests_per_s", sum(pool["requests_per_s"] for pool in pools), rate, 1e-9)
@@ -92,8 +101,37 @@ def _check_block(
         if not abs(block["lengths"][key] - pool[key]) <= ROUNDED:
             report.equal(f"{path}.{key}", pool[key], block["lengths"][key])
     rest = [{key: value for key, value in each.items() if key not in OWN} for each in (block, asked)]
+    if "ttft" in pool:  # checked with that of the other pools
+        rest = [
+            {**each, "slo": {name: limits for name, limits in each["slo"].items() if name != "ttft"}} for each in rest
+        ]
     if rest[0] != rest[1]:
         report.say(path, "verify.pool_differs_from_asked")
+
+
+def _check_first_token(
+    report: Report, path: str, row: Mapping[str, Any], document: Mapping[str, Any], asked: Any, shares: list[float]
+) -> None:
+    """Check that the pools together miss each limit on the time to first token no more often than it allows: a mixture of their misses."""
+    blocks = {each["name"]: each for each in document["spec"]["workloads"]}
+    kept: list[dict[str, float]] = []
+    for k, pool in enumerate(row["pools"]):
+        workload = _asked({"workload": pool["name"], "asked": blocks[pool["name"]]}, document)
+        limits = {} if workload is None or workload.slo.ttft is None else dict(workload.slo.ttft.limits())
+        report.equal(f"{path}.pools[{k}].ttft", pool.get("ttft"), limits)
+        kept.append(limits)
+    for percentile, seconds in asked.slo.ttft.limits() if asked.slo.ttft is not None else ():
+        most = seconds * (1.0 + 1e-9)
+        if percentile not in MISSED:
+            missed = 0.0 if all(limits.get(percentile, math.inf) <= most for limits in kept) else 1.0
+        else:
+            missed = sum(
+                share
+                * min((MISSED[name] for name, limit in limits.items() if name in MISSED and limit <= most), default=1.0)
+                for share, limits in zip(shares, kept, strict=True)
+            )
+        if missed > MISSED.get(percentile, 0.0) + SHARE_TOL:
+            report.say(f"{path}.pools", "verify.pools_miss_limit", percentile=percentile, missed=f"{missed:.2%}")
 
 
 def _asked(row: Mapping[str, Any], document: Mapping[str, Any]) -> Any:

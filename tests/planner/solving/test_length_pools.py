@@ -15,7 +15,7 @@ from planner.plan import Plan
 from planner.report.load.length_pools import sections, sentences
 from planner.solving.pools.boundaries import Divisions, edges_of
 from planner.spec.document import edited
-from planner.spec.load.length_pools import divided
+from planner.spec.load.length_pools import divided, shared_limits
 from planner.spec.model import parse_spec
 from planner.verify.findings import Report
 from planner.verify.load.length_pools import check_length_pools
@@ -57,8 +57,12 @@ def asking(pools, **lengths):
     return document
 
 
-def by_hand(groups):
-    """Write the spec with a workload for each group of bands, whose moments are summed here."""
+TOGETHER = ("p99", "p90")
+"""Of a limit on p95 what the pools but the last keep, and the last with a tenth of the requests: 0.9 x 1 % and 0.1 x 10 % miss it, 1.9 % of all."""
+
+
+def by_hand(groups, kept=None):
+    """Write the spec with a workload for each group of bands, whose moments are summed here; `kept`: percentiles of the others and of the last."""
     document = copy.deepcopy(SPEC)
     whole = document["workloads"].pop()
     del whole["pools"]
@@ -70,7 +74,8 @@ def by_hand(groups):
             second = sum(band["share"] * band[side] ** 2 * (1 + band[f"{side}_cv"] ** 2) for band in bands) / share
             lengths |= {side: round(mean), f"{side}_cv": math.sqrt(second / mean**2 - 1)}
         demand = {"requests_per_s": RATE * share}
-        document["workloads"].append({**whole, "name": f"pool {k}", "demand": demand, "lengths": lengths})
+        more = {} if kept is None else {"slo": {**whole["slo"], "ttft": {kept[k == len(groups) - 1]: "3 s"}}}
+        document["workloads"].append({**whole, "name": f"pool {k}", "demand": demand, "lengths": lengths, **more})
     return document
 
 
@@ -93,11 +98,12 @@ def test_boundaries_found_are_those_of_enumeration(replicas, monkeypatch):
     monkeypatch.setitem(SPEC["solver"], "replicas", replicas)
     plan = solve_document(asking("by length"), threads=1)
     groups = [[BANDS], [BANDS[:1], BANDS[1:]], [BANDS[:2], BANDS[2:]], [BANDS[:1], BANDS[1:2], BANDS[2:]]]
-    values = [solve_unverified(by_hand(each), threads=1).value for each in groups]
+    written = [*((each, None) for each in groups), *((each, TOGETHER) for each in groups[2:])]
+    values = [solve_unverified(by_hand(*each), threads=1).value for each in written]
     assert plan.value == pytest.approx(min(values), rel=1e-6)
     section = plan.document["length_pools"]
-    assert section["untried"] == 0 and len(section["tried"]) == 3
-    assert len(plan.workloads) == len(groups[values.index(min(values))])
+    assert section["untried"] == 0 and len(section["tried"]) == 5
+    assert len(plan.workloads) == len(written[values.index(min(values))][0])
 
 
 def test_pools_are_infeasible_where_workloads_written_by_hand_are():
@@ -178,7 +184,7 @@ def test_other_commands_ask_for_the_spec_of_the_plan():
 # -- the check, on a section without a solve ---------------------------------------------------------------------------------
 
 
-def stated(document):
+def stated(document, together=()):
     """Write the parts of a plan that the check reads, with the division of a document."""
     from planner.solving.pools.boundaries import Divisions
     from planner.solving.pools.length_pools import _Made, _recorded
@@ -188,10 +194,16 @@ def stated(document):
     made = _Made(document, spec, lambda asked: Plan.of({}), Divisions.__new__(Divisions), lambda line: None)
     objective = {"sense": "min", "value": 90.0, "unit": "USD"}
     plan = Plan.of(
-        {"objective": objective, "bound": 89.0, "gap": 0.01, "status": "optimal", "spec": divided(document, spec, cuts)}
+        {
+            "objective": objective,
+            "bound": 89.0,
+            "gap": 0.01,
+            "status": "optimal",
+            "spec": divided(document, spec, cuts, together),
+        }
     )
     whole = Plan.of({"objective": {**objective, "value": 100.0}, "bound": 95.0, "gap": 0.05, "status": "optimal"})
-    return _recorded(made, plan, cuts, whole, [], 0).document
+    return _recorded(made, plan, cuts, whole, [], 0, together).document
 
 
 def found_in(document):
@@ -258,3 +270,77 @@ def test_boundaries_whose_tail_is_beyond_the_context_are_left_out():
     spec = parse_spec(document)
     found = Divisions(document, spec, (), 1).tried({0: (edges_of(spec.workloads[0].lengths)[-1],)}, math.inf)
     assert found.bound == math.inf
+
+
+# -- limits that pools keep together -----------------------------------------------------------------------------------------
+
+
+def wide(percentiles, share):
+    """Ask for limits on the time to first token by percentile, with a share of the requests in the pool of the longest prompts."""
+    quantiles = [{"share": 0.5, "tokens": 800}, {"share": 1 - share, "tokens": 4000}, {"share": 1, "tokens": 30000}]
+    document = asking({"boundaries": [4000]}, input_quantiles=quantiles, output=200)
+    document["workloads"][0]["slo"]["ttft"] = percentiles
+    return document
+
+
+@given(
+    share=st.floats(0.005, 0.45),
+    limits=st.dictionaries(st.sampled_from(["mean", "p50", "p90", "p95", "p99"]), st.integers(1, 9), min_size=1),
+)
+def test_pools_that_keep_their_limits_keep_those_of_all_requests_together(share, limits):
+    """At worst a pool misses a limit as often as what it keeps allows: with their shares of the requests these misses add up to what is asked."""
+    document = wide({name: f"{seconds} s" for name, seconds in limits.items()}, share)
+    spec = parse_spec(document)
+    kept = shared_limits(spec.workloads[0], [4000])
+    if kept is None:
+        return
+    parts = divided(document, spec, {0: [4000]}, {0})["workloads"]
+    shares = [each["demand"]["requests_per_s"] / RATE for each in parts]
+    stated_limits = [
+        {name: float(text.split()[0]) for name, text in part["slo"].get("ttft", {}).items()} for part in parts
+    ]
+    for asked, seconds in limits.items():
+        if asked == "mean":
+            assert all(each["mean"] <= seconds for each in stated_limits)
+            continue
+        missed = sum(
+            part
+            * min(
+                [1 - int(name[1:]) / 100 for name, limit in each.items() if name != "mean" and limit <= seconds],
+                default=1.0,
+            )
+            for part, each in zip(shares, stated_limits, strict=True)
+        )
+        assert missed <= 1 - int(asked[1:]) / 100 + 1e-9
+
+
+@pytest.mark.parametrize(("share", "last"), [(0.04, None), (0.08, "p50"), (0.1, "p90"), (0.3, "p90")])
+def test_the_longest_prompts_miss_as_often_as_the_others_leave_room_for(share, last):
+    """Of p95 the others keep p99: 0.96 x 1 % + 4 % < 5 %, 0.92 x 1 % + 0.08 x 50 % = 4.92 %, 0.9 x 1 % + 0.1 x 50 % > 5 %."""
+    others, longest = shared_limits(parse_spec(wide({"p95": "3 s"}, share)).workloads[0], [4000])
+    assert (others, longest) == ({"p95": "p99"}, {"p95": last})
+
+
+def test_nothing_is_shared_where_the_longest_prompts_are_too_many():
+    """With 48 % of the prompts, 52 % x 1 % leave 9.3 % to miss a limit on p95: less than the next percentile that can be stated."""
+    assert shared_limits(parse_spec(wide({"p95": "3 s"}, 0.48)).workloads[0], [4000]) is None
+    assert shared_limits(parse_spec(wide({"mean": "3 s"}, 0.04)).workloads[0], [4000]) is None
+
+
+@pytest.mark.parametrize("share", [0.04, 0.1])
+def test_the_check_counts_the_misses_of_all_pools(share):
+    document = stated(wide({"p95": "3 s", "p50": "1 s"}, share), {0})
+    assert found_in(document) == []
+    for place, value in (
+        ("spec.workloads[0].slo.ttft.p99", "4 s"),
+        ("spec.workloads[0].slo.ttft", {"p95": "3 s", "p50": "1 s"}),
+        ("spec.workloads[1].slo", {"ttft": {}}),
+        ("spec.workloads[1].slo.tpot.p95", "9 s"),
+        ("length_pools.workloads[0].pools[0].ttft.p99", 2.0),
+    ):
+        assert found_in(edited(document, ((place, value),))), place
+
+
+def test_the_page_says_which_pool_keeps_which_limit():
+    told = list(sentences(Plan.of({**stated(wide({"p95": "3 s"}, 0.04), {0}), "workloads": [{}]})))
+    assert "chat (prompts from 4001) keeps no limit to the first token, the others p99 3 s" in told[1]
