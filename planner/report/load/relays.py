@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import combinations
 
 from catalog.units import DAY_S
 from planner.messages import Message, listed
@@ -16,7 +17,12 @@ Place = tuple[str, str]  # site, system
 
 
 def load_lines(plan: Plan) -> list[str]:
-    """Say how many systems load weights in a day, how often each does, and for which workloads; nothing where loads are not counted or one deployment is alone."""
+    """Say how many systems load weights in a day, how often each does, and for which workloads; nothing where one deployment is alone.
+
+    Fractions of replicas have no workers, so that their loads are neither counted nor priced: where points share systems, that is said.
+    """
+    if plan.document.get("replicas") == "divisible":
+        return [Message.of("relays.not_counted").text()] if _share_systems(plan) else []
     rows = [row for row in plan.document.get("deployments", ()) if all("loads" in pool for pool in row["pools"])]
     if len(rows) < 2:
         return []
@@ -43,6 +49,17 @@ def load_lines(plan: Plan) -> list[str]:
         told.append(Message.of("relays.more", count=more).text())
     total = sum(by_place.values())
     return [Message.of("relays.line", loads=f"{total:,.3g}", each=f"{each:,.2g}", names=listed(told)).text()]
+
+
+def _share_systems(plan: Plan) -> bool:
+    """Tell whether systems of one kind at one site serve by several points, between which they would have to load weights."""
+    served = [
+        {(point["site"], pool["system"]) for pool in point["pools"] if pool["role"] != "api"}
+        for workload in plan.document["workloads"]
+        for point in workload["points"]
+        if workload["kind"] == "serving"
+    ]
+    return any(not one.isdisjoint(other) for one, other in combinations(served, 2))
 
 
 def _seconds_of_windows(plan: Plan) -> dict[int, float]:
