@@ -85,7 +85,10 @@ class Divisions:
         if problem.spec.solver.replicas == "auto":
             problem = asking_for(problem, "whole")
         self._variants.until = ends_s
-        return asked, problem, self._variants.candidates(problem, ())
+        alone = divided(self.document, self.spec, cuts) if together else asked
+        pairs = enumerate(zip(asked["workloads"], alone["workloads"], strict=True))
+        edits = tuple((f"workloads[{k}].slo", one["slo"]) for k, (one, other) in pairs if one != other)
+        return asked, problem, self._variants.candidates(problem, edits)
 
     def tried(self, cuts: Cuts, ends_s: float, together: frozenset[int] = frozenset()) -> Tried:
         """Bound the plans with these boundaries. Raises OutOfTime."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -14,11 +15,13 @@ from planner.pipeline import check_document, solve_document, solve_unverified
 from planner.plan import Plan
 from planner.report.load.length_pools import sections, sentences
 from planner.solving.pools.boundaries import Divisions, edges_of
+from planner.solving.pools.length_pools import _Made, _recorded
 from planner.spec.document import edited
 from planner.spec.load.length_pools import divided, shared_limits
 from planner.spec.model import parse_spec
 from planner.verify.findings import Report
 from planner.verify.load.length_pools import check_length_pools
+from planner.verify.plan import verify_plan
 
 BANDS = [
     {"up_to": 400, "share": 0.5, "input": 200, "input_cv": 0.5, "output": 100, "output_cv": 1.0},
@@ -103,6 +106,12 @@ def test_boundaries_found_are_those_of_enumeration(replicas, monkeypatch):
     assert plan.value == pytest.approx(min(values), rel=1e-6)
     section = plan.document["length_pools"]
     assert section["untried"] == 0 and len(section["tried"]) == 5
+    gap = 1e-3 if replicas == "divisible" else 1.0  # of the bounds of choices
+    for row in section["tried"]:
+        edges, kept = row["boundaries"]["chat"], TOGETHER if "together" in row else None
+        inside = [[band for band in BANDS if low < band["up_to"] <= high] for low, high in pairwise([0, *edges, 1e9])]
+        value = values[written.index((inside, kept))]
+        assert value * (1 - 1.1 * gap) <= row["bound"] <= value * (1 + 1e-6)
     assert len(plan.workloads) == len(written[values.index(min(values))][0])
 
 
@@ -186,9 +195,6 @@ def test_other_commands_ask_for_the_spec_of_the_plan():
 
 def stated(document, together=()):
     """Write the parts of a plan that the check reads, with the division of a document."""
-    from planner.solving.pools.boundaries import Divisions
-    from planner.solving.pools.length_pools import _Made, _recorded
-
     spec = parse_spec(document)
     cuts = {0: spec.workloads[0].pools.boundaries}
     made = _Made(document, spec, lambda asked: Plan.of({}), Divisions.__new__(Divisions), lambda line: None)
@@ -344,3 +350,19 @@ def test_the_check_counts_the_misses_of_all_pools(share):
 def test_the_page_says_which_pool_keeps_which_limit():
     told = list(sentences(Plan.of({**stated(wide({"p95": "3 s"}, 0.04), {0}), "workloads": [{}]})))
     assert "chat (prompts from 4001) keeps no limit to the first token, the others p99 3 s" in told[1]
+
+
+def test_pools_that_keep_a_limit_together_are_workloads_written_by_hand_and_cost_less_than_alone():
+    """At 0.35 s to the first token: of the requests with prompts above 4,000 tokens a tenth may miss it, of the others a hundredth."""
+    document = edited(asking("by length"), (("workloads[0].slo.ttft.p95", "0.35 s"),))
+    spec, cuts = parse_spec(document), {0: (4000,)}
+    made = _Made(document, spec, lambda asked: Plan.of({}), Divisions(document, spec, (), 1), lambda line: None)
+    alone, together = made.plan(cuts, 0.5), made.plan(cuts, 1.0, frozenset({0}))
+    written = by_hand([BANDS[:2], BANDS[2:]], TOGETHER)
+    for workload, name in zip(written["workloads"], TOGETHER, strict=True):
+        workload["slo"]["ttft"] = {name: "0.35 s"}
+    assert together.value == pytest.approx(solve_unverified(written, threads=1).value, rel=1e-6)
+    assert together.value < alone.value
+    plan = _recorded(made, together, cuts, alone, [], 0, {0})
+    assert verify_plan(plan) == []
+    assert made.divisions.tried(cuts, math.inf, frozenset({0})).bound <= together.value * (1 + 1e-6)
