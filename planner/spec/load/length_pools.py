@@ -95,7 +95,7 @@ def parts_of(lengths: Lengths, boundaries: Sequence[int]) -> list[tuple[int, int
 
 
 def shared_limits(workload: Any, boundaries: Sequence[int]) -> tuple[KeptLimits, KeptLimits] | None:
-    """Choose the percentiles of the time to first token that the pools keep together: those of all pools but the last, and of the last.
+    """Choose the percentiles of the time to first token that the pools keep together: first for all pools but the last, then for the last.
 
     The pool of the longest prompts, a share w of the requests, may miss a limit more often, and the others less often, with
     (1 - w) b + w c <= a: of the percentiles that a spec can state, the largest c, and the largest b with it. Then the mixture of
