@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
 from planner.adapt.dates import Dates
+from planner.adapt.deliveries import Orders, orders_of
 from planner.adapt.draws import Drawn
+from planner.adapt.prices import Costs, MovingPrices
 from planner.candidates.cache import Grids
 from planner.candidates.fleet_options import FleetOption
 from planner.candidates.points import Candidates, OperatingPoint
@@ -25,6 +28,8 @@ from planner.money.terms import COST
 from planner.problem.derating import derating_at
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import API, counted_by_hour
+from planner.resolve.price_steps import Raised
+from planner.scenarios.mover import Mover
 from planner.scenarios.redispatch import Capacities, Curves, Deployment, deployments_of
 from planner.solving.operation import replicas_price
 from planner.solving.variants import points_found
@@ -34,6 +39,7 @@ from solvers.stochastic.data import FleetData, Leaves
 LEVELS = (0.5, 0.85)  # quantiles of all errors at once, at which layouts are sought
 PEAKS, MEANS = 2, 3  # slots of a window that stand for its hardest hours, and for the means of groups of all hours
 SHORT_SHARE = 0.1  # share of the horizon below which a window has one slot of each
+RESERVED = "reserved"
 ROOM = 8.0  # bound on holdings, in multiples of what carries the whole demand as predicted
 
 OptionKey = tuple[str, str]  # name of a fleet option and path of its offer
@@ -53,6 +59,7 @@ class AdaptModel:
     layouts: tuple[tuple[Deployment, ...], ...]  # [G]
     jobs: tuple[OperatingPoint, ...]  # [H]
     dates: Dates
+    moving: MovingPrices | None = None  # None: no price is uncertain
     curves: Curves = field(default_factory=dict)  # which all scenarios share
 
     def leaves(self, drawn: Drawn, node: Ints, weight: Floats | None = None) -> Leaves:
@@ -69,14 +76,24 @@ class AdaptModel:
         names = [w.name for w in self.problem.serving]
         windows = self.problem.calendar.windows
         growth = np.array([drawn.growth[names[w]] for w in data.class_workload]).reshape(-1, count, windows)
+        cost, costs = np.repeat(self.unit_cost()[None, :], count, axis=0), None
+        if self.moving is not None:
+            moved, costs = self.moving.of_scenarios(drawn.prices)
+            cost = np.where(data.parent >= 0, moved - moved[:, np.maximum(data.parent, 0)], moved)
+        orders = self.orders()
+        covers = orders.covers(data.covers, drawn.leads) if len(orders.holding) else None
+        if covers is not None:  # rent is due from the delivery on
+            cost = cost * np.where(self._rents(), self._share_there(covers), 1.0)
         return Leaves(
             weight=np.full(count, 1.0 / count) if weight is None else weight,
             efficiency=efficiency,
             rate=rate,
             growth=growth.transpose(1, 0, 2)[:, :, data.window],
-            cost=np.repeat(self.unit_cost()[None, :], count, axis=0),
+            cost=cost,
             use_factor=np.ones((count, len(data.option_site))),
             node=node,
+            covers=covers,
+            costs=costs,
         )
 
     def best_layouts(self, drawn: Drawn) -> list[Ints]:
@@ -88,11 +105,26 @@ class AdaptModel:
             for layouts in self.layouts
         ]
 
+    def _rents(self) -> Bools:
+        """Tell which holdings are rents, [U]."""
+        return np.array([self.options[k].offer.how == RESERVED for k in self.data.option], dtype=bool)
+
+    def _share_there(self, covers: Bools) -> Floats:
+        """Return the share of its planned time for which each holding is there in scenarios, [S, U]."""
+        seconds = np.diff(self.problem.calendar.edges_s)
+        found: Floats = (covers @ seconds) / np.maximum(self.data.covers @ seconds, 1.0)
+        return found
+
     def unit_cost(self) -> Floats:
         """Return what one unit of each holding costs at typical prices, [U]."""
         cost: Floats = self.form.data.holding_cost[COST][self.holdings]
         parent = self.data.parent
         return np.where(parent >= 0, cost - cost[np.maximum(parent, 0)], cost)
+
+    def orders(self) -> Orders:
+        """List the orders of systems that may come late."""
+        offers = [self.options[k].offer for k in self.data.option]
+        return orders_of(self.problem.offers, offers, self.data.stage, self.dates, self.problem.calendar.edges_s)
 
     def restricted(self, keep: Bools) -> AdaptModel:
         """Keep some fleet options only."""
@@ -112,6 +144,7 @@ class AdaptModel:
         return replace(
             self, options=tuple(o for o, kept in zip(self.options, keep, strict=True) if kept), holdings=self.holdings[own],
             data=some, layouts=tuple(self.layouts[g] for g in np.flatnonzero(ways)), jobs=tuple(self.jobs[h] for h in np.flatnonzero(uses)),
+            moving=None if self.moving is None else self.moving.restricted(own, ways, uses, keep),
         )  # fmt: skip
 
 
@@ -126,20 +159,27 @@ def _systems(point: OperatingPoint) -> float:
 
 def build_model(
     problem: ResolvedSpec, sampled: ResolvedSpec, dates: Dates, lack: Mapping[str, float], undone: Mapping[str, float],
-    planned: Sequence[OptionKey],
+    planned: Sequence[OptionKey], steps: Raised,
 ) -> AdaptModel:  # fmt: skip
-    """Build the model; `lack`: price of a request by workload, `undone`: of a job by name, `planned`: options of the plain plan."""
+    """Build the model; `lack`: price of a request by workload, `undone`: of a job by name, `planned`: options of the plain plan, `steps`: the problem with
+    each uncertain price a little higher."""
     grids: Grids = {}
     candidates = points_found(problem, grids)
     form = formulate(problem, candidates)
     chosen = _chosen_options(form, planned)
     number = {key_of(form.fleet_options[k]): i for i, k in enumerate(chosen)}
     ways, jobs = _layouts(problem, sampled, candidates, number, grids)
-    data, holdings = _data(problem, form, dates, chosen, ways, jobs, (lack, undone))
+    places = _places(problem, form, chosen, ways, jobs)
+    data = _data(problem, form, dates, chosen, ways, jobs, (lack, undone), places)
     options = tuple(form.fleet_options[k] for k in chosen)
+    moving = None
+    if steps:
+        raised = [(path, partial(_costs_at, other, candidates, places)) for path, other in steps.items()]
+        signed = (data.stage == 0) & (data.parent < 0)
+        moving = MovingPrices.of(_costs(problem, form, places, places.points), raised, signed)
     return AdaptModel(
-        problem, sampled, form, candidates, options, holdings, data, tuple(tuple(each.values()) for each in ways.values()),
-        tuple(jobs.values()), dates,
+        problem, sampled, form, candidates, options, places.holdings, data, tuple(tuple(each.values()) for each in ways.values()),
+        tuple(jobs.values()), dates, moving,
     )  # fmt: skip
 
 
@@ -264,41 +304,78 @@ def _joined(demand: Floats, most: int, mean: bool) -> list[Ints]:
     return groups
 
 
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """What the program holds of the program of the plan: its slots, holdings and arcs, the points of ways and jobs, and the number of each option."""
+
+    few: Few
+    holdings: Ints
+    arcs: Ints
+    points: tuple[OperatingPoint, ...]  # of the ways, then of the jobs
+    ways: int
+    options: Mapping[int, int]  # position among all -> among the chosen
+
+
+def _places(
+    problem: ResolvedSpec, form: Formulation, chosen: Sequence[int], ways: Mapping[WayKey, Mapping[Any, Deployment]],
+    jobs: Mapping[tuple[str, int], OperatingPoint],
+) -> _Places:  # fmt: skip
+    data, few, number = form.data, few_slots(form), {k: i for i, k in enumerate(chosen)}
+    by_use = _by_use(problem, [form.fleet_options[k] for k in chosen])
+    kept = [u for u, k in enumerate(data.holding_option) if k in number and not by_use[number[k]]]
+    first = [next(iter(each.values())).point for each in ways.values()]
+    asked = few.demand.max(axis=1, initial=0.0) > 0
+    arcs = [
+        a
+        for a, (w, o) in enumerate(zip(data.arc_workload, data.arc_origin, strict=True))
+        if asked[w * data.demand.shape[1] + o]
+    ]
+    return _Places(few, _integers(kept), _integers(arcs), (*first, *jobs.values()), len(first), number)
+
+
+def _by_use(problem: ResolvedSpec, options: Sequence[FleetOption]) -> Bools:
+    return np.array([o.offer.how == API or counted_by_hour(problem, o.offer) for o in options], dtype=bool)
+
+
+def _costs(problem: ResolvedSpec, form: Formulation, places: _Places, points: Sequence[OperatingPoint]) -> Costs:
+    """Return what holdings and work cost at the prices of a problem."""
+    data, few, every = form.data, places.few, np.arange(form.data.slots)
+    systems = np.array([_systems(p) for p in points])[:, None]
+    priced = replicas_price(problem, data, list(points), every) / systems if len(systems) else np.zeros((0, data.slots))
+    use_price = np.zeros((len(places.options), data.slots))
+    if data.hourly is not None:
+        for u, k in enumerate(data.holding_option):
+            if k in places.options and data.hourly.holding[u]:
+                paid = np.where(data.covers()[u][data.slot_window], data.hourly.cost[COST][u], 0.0)
+                use_price[places.options[k]] += paid
+    work = few.summed(priced)
+    return Costs(
+        data.holding_cost[COST][places.holdings], few.summed(data.arc_cost[COST][places.arcs]), work[: places.ways], work[places.ways :],
+        few.summed(use_price),
+    )  # fmt: skip
+
+
+def _costs_at(problem: ResolvedSpec, candidates: Candidates, places: _Places) -> Costs:
+    """Return the same costs at the prices of another problem."""
+    mover = Mover.to(problem, candidates)
+    return _costs(problem, formulate(problem, mover.candidates), places, mover.points(places.points))
+
+
 def _data(
     problem: ResolvedSpec, form: Formulation, dates: Dates, chosen: Sequence[int], ways: Mapping[WayKey, Mapping[Any, Deployment]],
-    jobs: Mapping[tuple[str, int], OperatingPoint], prices: tuple[Mapping[str, float], Mapping[str, float]],
-) -> tuple[FleetData, Ints]:  # fmt: skip
-    """Build the data of the program over the tree; returns also the positions of its holdings."""
-    data, few, every = form.data, few_slots(form), np.arange(form.data.slots)
-    number = {k: i for i, k in enumerate(chosen)}
+    jobs: Mapping[tuple[str, int], OperatingPoint], prices: tuple[Mapping[str, float], Mapping[str, float]], places: _Places,
+) -> FleetData:  # fmt: skip
+    """Build the data of the program over the tree."""
+    data, few, number, kept, arcs = form.data, places.few, places.options, places.holdings, places.arcs
     options = [form.fleet_options[k] for k in chosen]
-    by_use = np.array([o.offer.how == API or counted_by_hour(problem, o.offer) for o in options], dtype=bool)
-    kept = np.array(
-        [u for u, k in enumerate(data.holding_option) if k in number and not by_use[number[k]]], dtype=np.int64
-    )
+    by_use, costs = _by_use(problem, options), _costs(problem, form, places, places.points)
     parent, lower = _returns(form, kept)
 
     classes = np.flatnonzero(few.demand.max(axis=1, initial=0.0) > 0)
     class_number = {int(c): i for i, c in enumerate(classes)}
     origins = data.demand.shape[1]
     arc_class = [class_number.get(w * origins + o, -1) for w, o in zip(data.arc_workload, data.arc_origin, strict=True)]
-    arcs = np.flatnonzero(np.array(arc_class) >= 0)
-    first = [next(iter(each.values())).point for each in ways.values()]
-    watts = [
-        sum(u.extra_it_w * u.option.pue for u in p.uses if u.option.owned) / _systems(p)
-        for p in (*first, *jobs.values())
-    ]
-    systems = np.array([_systems(p) for p in (*first, *jobs.values())])[:, None]
-    priced = (
-        replicas_price(problem, data, [*first, *jobs.values()], every) / systems
-        if len(systems)
-        else np.zeros((0, data.slots))
-    )
-    use_price = np.zeros((len(options), data.slots))
-    if data.hourly is not None:
-        for u, k in enumerate(data.holding_option):
-            if k in number and data.hourly.holding[u]:
-                use_price[number[k]] += np.where(data.covers()[u][data.slot_window], data.hourly.cost[COST][u], 0.0)
+    watts = [sum(u.extra_it_w * u.option.pue for u in p.uses if u.option.owned) / _systems(p) for p in places.points]
     on_offer = np.zeros((len(options), len(few.members)), dtype=bool)
     for u, k in enumerate(data.holding_option):
         if k in number:
@@ -311,7 +388,7 @@ def _data(
         * data.slot_hours_s
     )
     supplies, member, most = _supplies(problem, form, number)
-    count = len(first)
+    count = places.ways
     stages = [
         dates.stage(
             options[number[data.holding_option[u]]].offer, form.holdings[u][1], problem.calendar, bool(parent[i] >= 0)
@@ -329,12 +406,12 @@ def _data(
         room_w=data.power_limit()[0][:, data.slot_window[few.first]],
         demand=few.demand[classes],
         class_workload=classes // origins, arc_class=_integers([arc_class[a] for a in arcs]), arc_pool=data.arc_pool[arcs],
-        arc_cost=few.summed(data.arc_cost[COST][arcs]), way_pool=_integers([q for q, _ in ways]), way_option=_integers([k for _, k in ways]),
-        way_power_w=np.array(watts[:count]), way_cost=few.summed(priced[:count]), use_price=few.summed(use_price), on_offer=on_offer, lack_cost=few.summed(lack),
+        arc_cost=costs.arc, way_pool=_integers([q for q, _ in ways]), way_option=_integers([k for _, k in ways]),
+        way_power_w=np.array(watts[:count]), way_cost=costs.way, use_price=costs.use, on_offer=on_offer, lack_cost=few.summed(lack),
         job_work=data.job_work, job_mask=data.job_window_mask.astype(bool)[:, few.first].reshape(-1, len(few.members)),
         job_option=_integers([k for _, k in jobs]), job_of=_integers([job_number[job] for job, _ in jobs]),
-        job_power_w=np.array(watts[count:]), job_cost=few.summed(priced[count:]), job_undone=np.array([prices[1][job.name] for job in problem.training]),
-    ), kept  # fmt: skip
+        job_power_w=np.array(watts[count:]), job_cost=costs.job, job_undone=np.array([prices[1][job.name] for job in problem.training]),
+    )  # fmt: skip
 
 
 def _returns(form: Formulation, kept: Ints) -> tuple[Ints, Floats]:

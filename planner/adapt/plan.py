@@ -12,6 +12,7 @@ from scipy.stats import t as student
 
 from catalog.units import DAY_S, YEAR_S
 from planner.adapt.dates import Dates
+from planner.adapt.deliveries import borders
 from planner.adapt.draws import drawn
 from planner.adapt.model import AdaptModel, OptionKey, build_model, key_of
 from planner.adapt.search import FRESH, LEVEL, SAMPLE_LEAVES, Adapted, Question, money, searched
@@ -21,10 +22,12 @@ from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.plan import Plan
-from planner.plan.rows.adapt import Adaptation, Kept, Need, Signed, StatisticalGap, Values
+from planner.plan.rows.adapt import Adaptation, Delivery, Kept, Need, Signed, StatisticalGap, Values
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import seconds_from
-from planner.scenarios.redispatch import left_out
+from planner.problem.scenarios import price_ranges
+from planner.resolve.price_steps import raised
+from planner.scenarios.redispatch import DELIVERIES, left_out
 from planner.solving.deadline import Deadline, options_of
 from planner.solving.variants import resolved
 from planner.spec.model import parse_spec
@@ -40,7 +43,10 @@ Document = dict[str, Any]
 COUNT_TOL = 0.5
 NEED_LEVELS = (0.1, 0.5, 0.9)  # shares of scenarios that need at most so many chips
 PLAIN_SHARE = 0.5  # most of the time that the plan as predicted takes
-PREEMPTION = "preemption"  # jobs run on divisible systems at no cost of pauses, which the page of the block says
+MODELLED = (
+    "preemption",
+    DELIVERIES,
+)  # jobs run on divisible systems at no cost of pauses, which the page of the block says; systems may come late
 
 
 def adaptive_plan(
@@ -58,7 +64,7 @@ def adaptive_plan(
     without = {key: value for key, value in document.items() if key != "adapt"}
     cut, dates = at_dates(without, asked)
     problem = resolved(cut, overlays)
-    if unmodelled := [name for name in left_out(problem) if name != PREEMPTION]:
+    if unmodelled := [name for name in left_out(problem) if name not in MODELLED]:
         names = ", ".join(Message.of(f"left_out.{name.replace(' ', '_')}").text() for name in unmodelled)
         raise SpecError([Issue("adapt", Message.of("adapt.not_modelled", names=names).text())])
     found = plain(_with_limit(without, PLAIN_SHARE * deadline.left_s))
@@ -67,7 +73,14 @@ def adaptive_plan(
     if not found.has_answer:
         return Plan.of(stated)
     adapted = _searched(
-        problem, dates, asked, found, progress or (lambda line: None), options_of(problem.spec, threads), deadline
+        problem,
+        dates,
+        asked,
+        found,
+        progress or (lambda line: None),
+        options_of(problem.spec, threads),
+        deadline,
+        overlays,
     )
     return Plan.of({**stated, "adaptation": None if adapted is None else _section(adapted, asked, found)})
 
@@ -86,19 +99,25 @@ def at_dates(document: Document, asked: Adapt) -> tuple[Document, Dates]:
     later = asked.decided(spec.horizon.years)
     if spec.phases and asked.dates is None:
         moments = [seconds_from(spec.horizon.start, phase.start) for phase in spec.phases[1:]]
-        knows = [(True, True)] * len(moments)
+        knows = [(True, True, True)] * len(moments)
     else:
         moments = [seconds_from(spec.horizon.start, date.at) for date in later]
-        knows = [("performance" in date.knows, "demand" in date.knows) for date in later]
+        knows = [
+            ("performance" in each.knows, "demand" in each.knows, "prices" in each.knows or not asked.prices)
+            for each in later
+        ]
     _check(spec, moments)
     found = dict(document)
+    times = [offer.delivery for offer in spec.offers or () if offer.delivery is not None]
+    late = {at for at in borders(times) if at < spec.horizon.years * YEAR_S}
     if not spec.phases:
-        found["phases"] = [
-            {"name": f"date {i}", "start": f"{at / DAY_S:.10g} d"} for i, at in enumerate((0.0, *moments))
-        ]
+        starts = sorted({0.0, *moments, *late})
+        found["phases"] = [{"name": f"date {i}", "start": f"{at / DAY_S:.10g} d"} for i, at in enumerate(starts)]
     unfolds = any(isinstance(w, Serving) and w.demand.forecast is not None for w in spec.workloads)
-    performance, demand = (False, *(p for p, _ in knows)), (False, *(d for _, d in knows))
-    return found, Dates((0.0, *moments), performance, demand, asked.delivery, asked.notice, unfolds)
+    performance, demand, prices = ((False, *(each[i] for each in knows)) for i in range(3))
+    return found, Dates(
+        (0.0, *moments), performance, demand, asked.delivery, asked.notice, unfolds or bool(late), prices
+    )
 
 
 def _check(spec: Any, moments: Sequence[float]) -> None:
@@ -116,14 +135,16 @@ def _check(spec: Any, moments: Sequence[float]) -> None:
 
 
 def _searched(
-    problem: ResolvedSpec, dates: Dates, asked: Adapt, plan: Plan, say: Callable[[str], None], options: Options, deadline: Deadline
+    problem: ResolvedSpec, dates: Dates, asked: Adapt, plan: Plan, say: Callable[[str], None], options: Options, deadline: Deadline,
+    overlays: Sequence[Path],
 ) -> Adapted | None:  # fmt: skip
     """Build the program around a plan as predicted, and search it."""
-    uncertain = Robust(demand=asked.demand, times=asked.times, prices=False)
+    uncertain = Robust(demand=asked.demand, times=asked.times, prices=asked.prices)
     sampled = replace(problem, spec=problem.spec.model_copy(update={"robust": uncertain}))
     held = _held(problem, plan)
     lack, undone = _prices(problem, plan, asked.unserved)
-    model = build_model(problem, sampled, dates, lack, undone, list(held))
+    steps = raised(sampled, overlays, without_robust=True)
+    model = build_model(problem, sampled, dates, lack, undone, list(held), steps)
     aim = Aim(tail=asked.tail if asked.risk == "cvar" else None)
     question = Question(asked.promise, aim, asked.scenarios, asked.seed)
     return searched(model, _planned(model, held), question, deadline, options, say)
@@ -178,7 +199,11 @@ def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
     fixed, tree = _fixed(found, asked.promise), tree_of(found, other)
     return {
         "promise": asked.promise, "risk": asked.risk,
-        "dates": [{"at_s": at, "performance": p, "demand": d} for at, p, d in zip(dates.at_s, dates.performance, dates.demand, strict=True)],
+        "dates": [
+            {"at_s": at, "performance": p, "demand": d, **({"prices": known} if asked.prices else {})}
+            for at, p, d, known in zip(dates.at_s, dates.performance, dates.demand, dates.prices, strict=True)
+        ],
+        "prices": price_ranges(found.model.sampled), "deliveries": _deliveries(found),
         "sign": _signed(found), "kept": _kept(found), "open": opened(found), "triggers": triggers(tree), "tree": tree,
         "commitments": commitments(found), "layouts": layouts(found, drawn(found.model.sampled, FRESH, asked.seed + 1)),
         "groups": groups(found.model, found.tree), "paths": demand_paths(found.tree),
@@ -218,13 +243,18 @@ def _values(found: Adapted, fixed: TreeSolution | None) -> Values:
         if fixed is None
         else float(weight @ money(fixed, found.fixed_factor) - weight @ money(first, found.factor))
     )
-    return {
+    values: Values = {
         "adapting": gain,
         "stochastic": None if plain.value is None or first.value is None else plain.value - first.value,
         "perfect": less(found.others["perfect"]),
         "performance": less(found.others["performance"]),
         "demand": less(found.others["demand"]),
     }
+    if "prices" in found.others:
+        values["prices"] = less(found.others["prices"])
+    if "deliveries" in found.others:
+        values["deliveries"] = less(found.others["deliveries"])
+    return values
 
 
 def _gap(found: Adapted, other: float) -> StatisticalGap | None:
@@ -251,6 +281,16 @@ def _signed(found: Adapted) -> list[Signed]:
             row: Signed = {**row_of(model.options[model.data.option[u]]), "count": round(count), "from_s": begins}
             rows.append((-count * float(model.unit_cost()[u]), row))
     return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+
+
+def _deliveries(found: Adapted) -> list[Delivery]:
+    """List the offers whose systems may come late, with the times of delivery that scenarios draw."""
+    late = [(offer.path, offer.lead_s) for offer in found.model.problem.offers if offer.is_late]
+    return [
+        {"offer": path, "low_s": lead[0], "typical_s": lead[1], "high_s": lead[2]}
+        for path, lead in late
+        if lead is not None
+    ]
 
 
 def _kept(found: Adapted) -> list[Kept]:

@@ -34,6 +34,8 @@ CHECKED, CHECK_SEED = (
     1000,
 )  # scenarios that check the promise while its price is sought, and what their seed has added
 FRESH = 1000  # fresh scenarios in which the first stage is valued
+KNOWLEDGE = ("performance", "demand", "prices", "deliveries")  # what knowing alone is worth
+ALWAYS = KNOWLEDGE[:2]
 GAP = 5e-3  # relative gap of the programs
 SHARES = {
     "first": 0.5,
@@ -145,6 +147,7 @@ def searched(
     divisible = replace(data, whole=np.zeros_like(data.whole))
     gaps = _gaps(model, data, tree, first, seed, plain, within("gaps"))
     say(Message.of("progress.adapt_gap", samples=len(gaps), seconds=_since(began)).text())
+    groups = {name: getattr(tree, name) for name in KNOWLEDGE if name in ALWAYS or getattr(tree, name).any()}
     others = {
         name: solved(divisible, known, plain, deadline.options(options), root)
         if deadline.left_s > 0
@@ -152,8 +155,7 @@ def searched(
         for name, known, root in (
             ("perfect", leaves.knowing_everything(), None),
             ("plain", leaves, given),
-            ("performance", leaves.knowing(tree.performance), None),
-            ("demand", leaves.knowing(tree.demand), None),
+            *((name, leaves.knowing(group), None) for name, group in groups.items()),
         )
     }
     say(Message.of("progress.adapt_values", seconds=_since(began)).text())

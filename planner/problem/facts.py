@@ -154,6 +154,9 @@ class OfferFacts:
     least: int = 1  # systems, if any are obtained
     from_s: float = 0.0  # first delivery, from the start of the horizon
     until_s: float = math.inf  # no delivery from then on
+    lead_s: tuple[float, float, float] | None = (
+        None  # low, typical and high time from an order to its delivery; None: not stated
+    )
     life_years: float | None = None  # None: that of all systems
     price_change: float = 0.0  # per year
     phase_prices: tuple[float | None, ...] = ()  # by phase, in place of `prices`
@@ -168,6 +171,11 @@ class OfferFacts:
     rented: RentedFacts | None = None  # systems that are rented already, all of `supply`
     stated_at: str = ""  # path of the offer whose supply it shares, of systems with tiers of KV cache; else empty
     with_software: bool = False  # whether licences and support are in the price
+
+    @property
+    def is_late(self) -> bool:
+        """Tell whether its deliveries may come later than typical."""
+        return self.lead_s is not None and self.lead_s[2] > self.lead_s[1]
 
     @property
     def order(self) -> str:

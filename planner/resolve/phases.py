@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from catalog.units import YEAR_S
+from catalog.units import YEAR_S, show
 from planner.errors import close_matches
 from planner.messages import Message
 from planner.problem.calendar import Calendar
@@ -62,7 +62,11 @@ def offer_in_time(context: ResolveContext, facts: OfferFacts, offer: Offer, phas
     """Add availability dates, service life, spot terms, and prices and supply by phase to an offer."""
     path, start = facts.path, context.spec.horizon.start
     from_s, until_s = seconds_from(start, offer.available_from), seconds_from(start, offer.available_until, math.inf)
-    _check_within_horizon(context, from_s, f"{path}.available_from")
+    if offer.delivery is not None:
+        from_s = max(from_s, float(round(offer.delivery.typical)))
+        reason = Message.of("resolve.delivery_typical").text()
+        context.ledger.assume(f"{path}.delivery", show(offer.delivery.typical, "s"), "s", reason)
+    _check_within_horizon(context, from_s, f"{path}.{'available_from' if offer.delivery is None else 'delivery'}")
     if until_s <= from_s:
         context.add_problem(f"{path}.available_until", Message.of("resolve.before_first_delivery").text())
     names = [phase.name for phase in phases]
@@ -82,6 +86,7 @@ def offer_in_time(context: ResolveContext, facts: OfferFacts, offer: Offer, phas
         facts,
         from_s=from_s,
         until_s=until_s,
+        lead_s=None if offer.delivery is None else offer.delivery.levels,
         life_years=None if offer.life is None else offer.life / YEAR_S,
         price_change=_price_change(context, offer),
         spot=spot,

@@ -309,6 +309,10 @@ def _check_robust(context: ResolveContext) -> None:
 def _check_adapt(context: ResolveContext) -> None:
     """Check that later decisions are asked for of what their program holds."""
     spec = context.spec
+    for i, offer in enumerate(spec.offers or ()):
+        levels = None if offer.delivery is None else offer.delivery.levels
+        if spec.robust is not None and levels is not None and levels[0] != levels[2]:
+            context.add_problem(f"offers[{i}].delivery", Message.of("resolve.delivery_beside_robust").text())
     if spec.adapt is None:
         return
     if spec.robust is not None:

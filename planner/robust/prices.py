@@ -5,19 +5,17 @@ Costs are linear in each price for a given fleet, so that one formulation with t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from models.arrays import Floats
-from planner.candidates.fleet_options import build_fleet_options
-from planner.candidates.points import Candidates, OperatingPoint
+from planner.candidates.points import Candidates
 from planner.formulate.formulation import Formulation, formulate
 from planner.money.terms import COST
-from planner.problem.facts import ResolvedSpec
 from planner.problem.scenarios import Scenarios
 from planner.resolve.price_steps import STEP, Raised
+from planner.scenarios.mover import Mover
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +37,7 @@ def prices_of(candidates: Candidates, form: Formulation, steps: Raised) -> Holdi
     """Derive the cost of holdings by price; fleet options that a higher price would rule out keep their typical cost."""
     base = form.data.holding_cost[COST]
     parts = [
-        (formulate(other, _moved(other, candidates)).data.holding_cost[COST] - base) / STEP for other in steps.values()
+        (formulate(other, Mover.to(other, candidates).candidates).data.holding_cost[COST] - base) / STEP
+        for other in steps.values()
     ]
     return HoldingPrices(tuple(steps), base, np.array(parts).reshape(len(parts), len(base)))
-
-
-def _moved(problem: ResolvedSpec, candidates: Candidates) -> Candidates:
-    """Move the candidates to the fleet options of a problem that differs in a price."""
-    options = {(option.name, option.offer.path): option for option in build_fleet_options(problem)[0]}
-    serving = {workload.name: workload for workload in problem.serving}
-    known = serving | {job.name: job for job in problem.training}
-    option_at = {
-        id(option): options.get((option.name, option.offer.path), option) for option in candidates.fleet_options
-    }
-
-    def moved(points: Iterable[OperatingPoint]) -> tuple[OperatingPoint, ...]:
-        return tuple(
-            replace(
-                point,
-                workload=known[point.workload.name],
-                uses=tuple(replace(use, option=option_at[id(use.option)]) for use in point.uses),
-            )
-            for point in points
-        )
-
-    return replace(
-        candidates, fleet_options=tuple(option_at[id(option)] for option in candidates.fleet_options),
-        pools=tuple(replace(pool, workload=serving[pool.workload.name], points=moved(pool.points)) for pool in candidates.pools),
-        training={job: moved(points) for job, points in candidates.training.items()},
-    )  # fmt: skip

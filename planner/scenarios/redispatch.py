@@ -29,6 +29,7 @@ from planner.problem.phases import API
 from planner.problem.scenarios import SERVING, Scenarios
 from planner.spec.slo import LatencyLimit
 
+DELIVERIES = "late deliveries"
 UNDONE_TOL = 1e-6  # share of a demand or of a job's work; less counts as solver rounding
 LATENCY_TOL = 1e-9  # relative
 BUDGET_TOL = 1e-9  # relative
@@ -110,6 +111,7 @@ def left_out(problem: ResolvedSpec, pauses: bool = False) -> list[str]:
         "sessions": any(w.spec.session is not None for w in problem.serving),
         "classes of requests": any(w.spec.classes is not None for w in problem.serving),
         "storage": any(math.isfinite(site.storage_bytes_per_s) for site in problem.sites),
+        DELIVERIES: any(offer.is_late for offer in problem.offers),
     }
     return [name for name, asked in found.items() if asked]
 

@@ -13,6 +13,7 @@ from catalog.units import DAY_S
 from planner.messages import Message
 from planner.spec.base import SOME, Block
 from planner.spec.facility import Assurance
+from planner.spec.load.forecast import Estimates
 from planner.spec.phases import OfferInTime
 from planner.spec.quantities import WHOLE, Fraction, LifeSeconds, Name, Seconds, SecondsFromStart, offer_price
 from planner.spec.stack.components import Components
@@ -74,6 +75,23 @@ class CommitmentTerms(Block):
             raise ValueError(Message.of("spec.exit_fee_alone").text())
 
 
+class DeliveryTime(Estimates):
+    """Time from an order until the systems serve; draws are triangular between low and high."""
+
+    low: SecondsFromStart | None = None
+    """Least time; as typical if omitted."""
+    typical: SecondsFromStart
+    """Most likely time, by which all plans count."""
+    high: SecondsFromStart | None = None
+    """Longest time; as typical if omitted."""
+
+    @property
+    def levels(self) -> tuple[float, float, float]:
+        """Return low, typical and high [s]."""
+        low, high = (self.typical if each is None else each for each in (self.low, self.high))
+        return low, self.typical, high
+
+
 class Offer(Assurance, SpotTerms, HourlyTerms, CommitmentTerms, OfferInTime):
     """A way to obtain a system; without `price` the catalog's offer of the same system and way is taken."""
 
@@ -99,6 +117,9 @@ class Offer(Assurance, SpotTerms, HourlyTerms, CommitmentTerms, OfferInTime):
     """Least systems that are obtained over all sites and phases, if any are; none if omitted."""
     regions: Annotated[list[Name], SOME] | None = None
     """Regions where it is valid; all sites if omitted."""
+    delivery: DeliveryTime | None = None
+    """Time from an order until its systems serve, for "how": "buy" and "reserved"; orders of the start come at the typical time, or from `available_from` on if that is
+    later. With `adapt` they come as late as each scenario says."""
     includes: Annotated[list[Covered], Field(max_length=1)] = []
     """What the price covers beside the systems: "software" for the licences and support of `economics`, which are due beside it otherwise."""
     note: str = ""
@@ -124,6 +145,8 @@ class Offer(Assurance, SpotTerms, HourlyTerms, CommitmentTerms, OfferInTime):
             raise ValueError(Message.of("spec.components_only_for_bought").text())
         if self.least is not None and self.supply is not None and self.least > self.supply:
             raise ValueError(Message.of("spec.least_above_supply", least=self.least, supply=self.supply).text())
+        if self.delivery is not None and self.how not in ("buy", "reserved"):
+            raise ValueError(Message.of("spec.delivery_only_for_orders").text())
         if self.life is not None and self.how != "buy":
             raise ValueError(Message.of("spec.life_only_for_bought").text())
         for key in sorted(self.model_fields_set & set(Assurance.model_fields)):

@@ -84,11 +84,26 @@ class FleetData:
             self.on_offer if self.on_offer.size else True
         )
 
-    def held(self) -> Floats:
-        """[U, T]: systems there by a unit of a holding, below 0 for a return."""
+    def held(self, covers: Bools | None = None) -> Floats:
+        """[U, T]: systems there by a unit of a holding, below 0 for a return; `covers` [U, V] of a scenario in place of the planned windows."""
         sign = np.where(self.parent < 0, 1.0, -1.0)[:, None]
-        found: Floats = np.where(self.covers[:, self.window], sign, 0.0)
+        there = self.covers if covers is None else covers
+        found: Floats = np.where(there[:, self.window], sign, 0.0)
         return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseCosts:
+    """What work costs in scenarios, beside what is held."""
+
+    arc: Floats  # [S, A, T]
+    way: Floats  # [S, G, T]
+    job: Floats  # [S, H, T]
+    use: Floats  # [S, K, T]
+
+    def picked(self, leaves: Ints) -> UseCosts:
+        """Keep some scenarios."""
+        return UseCosts(arc=self.arc[leaves], way=self.way[leaves], job=self.job[leaves], use=self.use[leaves])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +117,8 @@ class Leaves:
     cost: Floats  # [S, U] of one unit of a holding
     use_factor: Floats  # [S, K] factor on payments by use
     node: Ints  # [dates, S] leaves that are alike to who decides at a date have one number
+    covers: Bools | None = None  # [S, U, V] windows in which the systems are there, where deliveries differ
+    costs: UseCosts | None = None  # where prices differ, in place of the data's
 
     @property
     def count(self) -> int:
@@ -114,7 +131,15 @@ class Leaves:
         return Leaves(
             weight=np.full(len(at), 1.0 / max(len(at), 1)), efficiency=self.efficiency[at], rate=self.rate[at],
             growth=self.growth[at], cost=self.cost[at], use_factor=self.use_factor[at], node=self.node[:, at],
+            covers=None if self.covers is None else self.covers[at], costs=None if self.costs is None else self.costs.picked(at),
         )  # fmt: skip
+
+    def costs_of(self, data: FleetData, leaf: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return what arcs [A, T], ways [G, T], jobs [H, T] and uses [K, T] cost in a leaf."""
+        if self.costs is None:
+            return data.arc_cost, data.way_cost, data.job_cost.reshape(-1, data.slots), data.use_price
+        costs = self.costs
+        return costs.arc[leaf], costs.way[leaf], costs.job[leaf].reshape(-1, data.slots), costs.use[leaf]
 
     def knowing_nothing(self) -> Leaves:
         """Let every date decide for all leaves alike."""

@@ -7,7 +7,8 @@ Sets
     c, q, a      classes of demand, pools, arcs c -> q; g: ways to serve (pool -> option); j, h: jobs, and their uses of options
 Data
     D_{c,t} growth_{s,c,t} [requests/s], eff_{s,g} requests/s and rate_{s,h} work/s of one system, seconds_t
-    cost_{s,u}, arc_{a,t}, way_{g,t}, use_{s,k,t} of options paid by use, lack_{w,t}, undone_j
+    cost_{s,u}, arc_{s,a,t}, way_{s,g,t}, use_{s,k,t} of options paid by use, lack_{w,t}, undone_j
+    there(s, t): holdings whose systems are there in a slot; systems that are delivered late in a leaf come in a later window
 Variables
     n_{u,node}   >= 0, units of a holding (integer where it is whole)                           column block "n"
     f_{s,a,t}    >= 0 requests/s; x_{s,g,t} >= 0 and y_{s,h,t} >= 0 systems at work             blocks "f", "x", "y"
@@ -20,7 +21,7 @@ Objective
 Constraints, for each s
     demand       sum_{a of c} f_{a,t} + m_{c,t} >= growth_{c,t} D_{c,t}
     pool         sum_{g of q} eff_g x_{g,t} >= sum_{a into q} f_{a,t}
-    installed    sum_{g of k} x_{g,t} + sum_{h of k} y_{h,t} <= sum_{u of k there at t} n_u - returned    options not paid by use
+    installed    sum_{g of k} x_{g,t} + sum_{h of k} y_{h,t} <= sum_{u of k in there(s, t)} n_u - returned    options not paid by use
     hired        the same <= hired_{k,t}                                       options paid by use, with `fixed_use`
     power        sum_g power_g x_{g,t} + sum_h power_h y_{h,t} + sum_u power_u n_u <= room_{r,t}
     supply       sum of the same systems over the options of a supply <= limit
@@ -193,7 +194,8 @@ class _Leaf:
 
     def _carry(self, work: Ints, width: Ints) -> None:
         """Add `installed`, `hired`, `power`, `supply` and `returned`."""
-        data, held = self.data, self.data.held()
+        data, covers = self.data, self.leaves.covers
+        held = data.held(None if covers is None else covers[self.s])
         n = np.repeat(self.n[:, None], data.slots, axis=1)
         installed = self._grid(len(data.option_site))
         at_work = [(installed[data.way_option], work, 1.0), (installed[data.job_option], width, 1.0)]
@@ -240,13 +242,14 @@ class _Leaf:
         """List the columns that cost something, and their costs."""
         data, leaves, s = self.data, self.leaves, self.s
         flow, work, width, lack, undone = parts
-        used = data.use_price * leaves.use_factor[s][:, None]
+        arcs, ways, jobs, use_price = leaves.costs_of(data, s)
+        used = use_price * leaves.use_factor[s][:, None]
         by_use = np.zeros_like(used) if self.hired is not None else used
         found: list[tuple[Ints, Floats]] = [
             (self.n, leaves.cost[s]),
-            (flow, data.arc_cost),
-            (work, data.way_cost + by_use[data.way_option]),
-            (width, data.job_cost.reshape(-1, data.slots) + by_use[data.job_option]),
+            (flow, arcs),
+            (work, ways + by_use[data.way_option]),
+            (width, jobs + by_use[data.job_option]),
             (lack, data.lack_cost[data.class_workload]),
             (undone, data.job_undone),
         ]

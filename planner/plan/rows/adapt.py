@@ -7,6 +7,7 @@ from typing import NotRequired, final
 from typing_extensions import TypedDict
 
 from planner.plan.rows.adapt_policy import Commitment, DemandPath, Layout, PerformanceGroup
+from planner.plan.rows.robust import StatedRange
 from planner.plan.rows.values import Flag, Number, Text, Whole
 
 
@@ -104,6 +105,16 @@ class DecisionDate(TypedDict):
     at_s: Number
     performance: Flag
     demand: Flag
+    prices: NotRequired[Flag]
+
+
+class Delivery(TypedDict):
+    """State the time from an order of an offer to its delivery that scenarios draw, triangular."""
+
+    offer: Text
+    low_s: Number
+    typical_s: Number
+    high_s: Number
 
 
 class Fresh(TypedDict):
@@ -134,6 +145,8 @@ class Values(TypedDict):
     perfect: Number | None
     performance: Number | None
     demand: Number | None
+    prices: NotRequired[Number | None]
+    deliveries: NotRequired[Number | None]
 
 
 class StatisticalGap(TypedDict):
@@ -156,6 +169,8 @@ class Adaptation(TypedDict):
     dates: list[DecisionDate]
     sign: list[Signed]
     kept: NotRequired[list[Kept]]
+    prices: NotRequired[list[StatedRange]]
+    deliveries: NotRequired[list[Delivery]]
     open: list[Open]
     triggers: list[Trigger]
     needs: NotRequired[list[Need]]

@@ -15,7 +15,7 @@ from planner.spec.quantities import WHOLE, Real, SecondsFromStart, Switch
 MEASURED_S = 42 * DAY_S
 """When the first systems have been measured, unless the spec states its dates [s from the start]."""
 MOST_DATES = 12
-Known = Literal["performance", "demand"]
+Known = Literal["performance", "demand", "prices"]
 
 
 class DecisionDate(Block):
@@ -23,8 +23,9 @@ class DecisionDate(Block):
 
     at: Moment
     """When; the first decision is made at the start, and is not listed."""
-    knows: Annotated[list[Known], Field(max_length=2)] = ["performance", "demand"]
-    """What is known by then: the errors of predicted times ("performance"), and the level of demand ("demand"). What is known stays known."""
+    knows: Annotated[list[Known], Field(max_length=3)] = ["performance", "demand", "prices"]
+    """What is known by then: the errors of predicted times ("performance"), the level of demand ("demand"), and prices from the start on ("prices"). What is
+    known stays known."""
 
 
 class Adapt(Block):
@@ -39,7 +40,8 @@ class Adapt(Block):
     dates: Annotated[list[DecisionDate], Field(min_length=1, max_length=MOST_DATES)] | None = None
     """Dates of later decisions, in order; if omitted, 6 weeks after the start and then every year."""
     delivery: SecondsFromStart = 0.0
-    """Time from a later order of a bought system until it can serve; systems ordered at the start are there when the plan says so."""
+    """Time from a later order of a bought system until it can serve, where its offer states no `delivery`; systems ordered at the start are there when the
+    plan says so."""
     notice: SecondsFromStart = 0.0
     """Time from a later order of a reserved system until it can serve, and of a return until it is paid for no more; systems on demand, on the spot
     market and tokens of an API are there at once."""
@@ -47,6 +49,9 @@ class Adapt(Block):
     """Half-width of the demand of each serving workload around the spec's, as a share; uniform in between."""
     times: Switch = True
     """Whether predicted times and throughputs have the errors of held-out measurements."""
+    prices: Switch = False
+    """Whether prices of what is rented, ordered or used after the start vary between their low, typical and high figures, of the catalog and of
+    `prices.ranges`; systems signed at the start have their typical price."""
     unserved: Annotated[Real, Field(ge=1, le=1000)] = 3.0
     """Price of a request that is not served and of a job that does not end, in multiples of what the plan without this block pays for it."""
     scenarios: Annotated[int, Field(ge=50, le=2000), WHOLE] = 400

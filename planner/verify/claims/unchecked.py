@@ -105,7 +105,8 @@ def _of_the_record(document: Mapping[str, Any], same_figures: bool) -> Iterator[
 def is_replayed(document: Mapping[str, Any]) -> bool:
     """Tell whether the policy of an adaptive plan is stated, and all that its spec makes uncertain is drawn by the checks."""
     found, asked = document.get("adaptation") or {}, document["spec"].get("adapt") or {}
-    return "commitments" in found and all(found.get(name) for name in POLICY) and DRAWN.issuperset(asked)
+    stated = "commitments" in found and all(found.get(name) for name in POLICY) and DRAWN.issuperset(asked)
+    return stated and not any(offer.get("delivery") for offer in document["spec"].get("offers") or ())
 
 
 def _of_adaptation(document: Mapping[str, Any]) -> Iterator[Unchecked]:

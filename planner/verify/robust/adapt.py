@@ -29,6 +29,7 @@ def check_adaptation(plan: CheckedPlan) -> None:
     plan.equal("adaptation.plain_cost", found["plain_cost"], plan.document["totals"]["cost"], SUM_TOL)
     _check_rows(plan, found)
     _check_needs(plan, found)
+    _check_drawn(plan, found)
     _check_costs(plan, found)
     check_tree(plan, found)
     for path, share in _shares(found):
@@ -39,6 +40,7 @@ def check_adaptation(plan: CheckedPlan) -> None:
             after["at_s"] <= before["at_s"]
             or before["performance"] > after["performance"]
             or before["demand"] > after["demand"]
+            or before.get("prices", False) > after.get("prices", False)
         ):
             plan.say("adaptation.dates", "verify.dates_forget")
 
@@ -93,6 +95,29 @@ def _check_needs(plan: CheckedPlan, found: Adaptation) -> None:
             plan.say(path, "verify.says", given=repr(row["signed"]), found=repr(there))
 
 
+def _check_drawn(plan: CheckedPlan, found: Adaptation) -> None:
+    """Check the uncertain times of delivery and prices against the spec: every offer that may come late, and low, typical and high in order."""
+    stated = {
+        f"offers[{i}]": offer.delivery
+        for i, offer in enumerate(plan.problem.spec.offers or ())
+        if offer.delivery is not None
+    }
+    rows = {row["offer"]: (row["low_s"], row["typical_s"], row["high_s"]) for row in found.get("deliveries", ())}
+    late = {}
+    for path, each in stated.items():
+        low, high = (each.typical if bound is None else bound for bound in (each.low, each.high))
+        if high > each.typical:
+            late[path] = (low, each.typical, high)
+    if rows != late and "deliveries" in found:
+        plan.say("adaptation.deliveries", "verify.says", given=repr(rows), found=repr(late))
+    for i, price in enumerate(found.get("prices", ())):
+        if not 0.0 <= price["low"] <= price["typical"] <= price["high"]:
+            plan.say(f"adaptation.prices[{i}]", "verify.not_above", given=repr(price["low"]), most=repr(price["high"]))
+    asked = plan.problem.spec.adapt
+    if found.get("prices") and asked is not None and not asked.prices:
+        plan.say("adaptation.prices", "verify.says", given=repr(len(found["prices"])), found="0")
+
+
 def _check_costs(plan: CheckedPlan, found: Adaptation) -> None:
     """Check differences, the order of percentiles, and shares that are of whole scenarios."""
     fresh, fixed, values, gap = found["fresh"], found["fixed"], found["values"], found["gap"]
@@ -108,7 +133,10 @@ def _check_costs(plan: CheckedPlan, found: Adaptation) -> None:
     if fresh["p10"] > fresh["p90"]:
         plan.say("adaptation.fresh", "verify.not_above", given=repr(fresh["p10"]), most=repr(fresh["p90"]))
     known = values["perfect"]
-    for name, value in (("performance", values["performance"]), ("demand", values["demand"])):
+    knowing = {
+        "performance": values["performance"], "demand": values["demand"], "prices": values.get("prices"), "deliveries": values.get("deliveries"),
+    }  # fmt: skip
+    for name, value in knowing.items():
         if known is not None and value is not None and value > known + SUM_TOL * abs(found["plain_cost"]):
             plan.say(f"adaptation.values.{name}", "verify.not_above", given=repr(value), most=repr(known))
     if gap is not None and gap["bound"] < gap["mean"]:

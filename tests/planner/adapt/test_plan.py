@@ -46,11 +46,38 @@ def test_a_plan_to_adapt_keeps_its_promise_and_adds_up(tiny):
 
 
 @long_run
+def test_late_deliveries_and_prices_are_planned_and_hold(tiny):
+    """Systems may come half a year late and rents may double: what is signed is not there at once, and the list of what was drawn is the spec's."""
+    spec = tiny(
+        horizon={"start": "2027-01-01", "years": 2},
+        offers=[
+            {"system": "DGX H100", "how": "buy", "price": "310000 USD", "delivery": {"low": "8 weeks", "typical": "12 weeks", "high": "38 weeks"}},
+            {"system": "DGX H100", "how": "on_demand", "price": "60 USD/h"},
+        ],
+        prices={"ranges": {"offers[1].price": {"low": "50 USD/h", "high": "120 USD/h"}}},
+        adapt={"promise": 0.8, "prices": True},
+    )  # fmt: skip
+    spec["workloads"][0]["demand"]["requests_per_s"] = 9000
+    plan = planner.solve(spec)
+    found = plan["adaptation"]
+    assert verify_plan(plan) == []
+    assert found["fresh"]["kept"] >= 0.77
+    assert found["needs"][0]["signed"] == 0.0 and all(row["from_s"] >= 12 * 7 * 86400 for row in found["sign"])
+    assert [row["offer"] for row in found["deliveries"]] == ["offers[0]"]
+    assert "offers[1].price" in [row["path"] for row in found["prices"]]
+    known = [found["values"][name] for name in ("performance", "demand", "prices", "deliveries")]
+    assert found["values"]["perfect"] >= max(known) - 1e-6 * plan.value
+    wrong = copy.deepcopy(plan.document)
+    wrong["adaptation"]["deliveries"][0]["high_s"] += 1.0
+    assert [issue.path for issue in verify_plan(Plan(wrong))] == ["adaptation.deliveries"]
+
+
+@long_run
 def test_without_uncertainty_it_is_the_plain_plan(tiny):
     """One leaf, the same fleet at the same cost, and nothing that adapting or knowing is worth."""
     spec = tiny(
         horizon={"start": "2027-01-01", "years": 2},
-        offers=[{"system": "DGX H100", "how": "buy", "price": "310000 USD"}, {"system": "DGX H100", "how": "on_demand", "price": "60 USD/h"}],
+        offers=[{"system": "DGX H100", "how": "buy", "price": "310000 USD", "delivery": {"typical": "0 d"}}, {"system": "DGX H100", "how": "on_demand", "price": "60 USD/h"}],
         adapt={"promise": 0.8, "demand": 0.0, "times": False},
     )  # fmt: skip
     spec["workloads"][0]["demand"]["requests_per_s"] = 9000

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers.interface import Options
-from solvers.stochastic.data import Aim, FleetData, Leaves, dearer
+from solvers.stochastic.data import Aim, FleetData, Leaves, UseCosts, dearer
 from solvers.stochastic.outcomes import outcomes
 from solvers.stochastic.promise import PRICES, promised
 from solvers.stochastic.tree import solved
@@ -73,6 +73,19 @@ def cases(draw):
         use_factor=np.array([[1.0, 1.0, draw(few([1.0, 1.5]))] for _ in range(leaves)]),
         node=np.array([np.zeros(leaves, dtype=np.int64), known, np.arange(leaves)]),
     )
+    if draw(st.booleans()):  # the system bought at the start may come in the second window, the later ones never
+        there = np.repeat(covers[None], leaves, axis=0)
+        for s in range(leaves):
+            there[s, 0, 0] = draw(st.booleans())
+            there[s, 2, 1] = draw(st.booleans())
+        tree = replace(tree, covers=there)
+    if draw(st.booleans()):  # prices of traffic, electricity and rents by use
+        factor = np.array([[draw(few([0.5, 1.0, 2.0])) for _ in range(3)] for _ in range(leaves)])
+        arc, way, use = (
+            factor[:, i, None, None] * values[None]
+            for i, values in enumerate((data.arc_cost, data.way_cost, data.use_price))
+        )
+        tree = replace(tree, costs=UseCosts(arc=arc, way=way, job=np.zeros((leaves, 0, windows)), use=use))
     return data, tree
 
 
@@ -81,8 +94,12 @@ def dispatch(data: FleetData, tree: Leaves, s: int, units: tuple[int, ...], may_
     if units[3] > units[1]:
         return np.inf
     total = float(tree.cost[s] @ np.array(units))
+    covers = data.covers if tree.covers is None else tree.covers[s]
+    by_arc, by_way, by_use = data.arc_cost, data.way_cost, data.use_price
+    if tree.costs is not None:
+        by_arc, by_way, by_use = tree.costs.arc[s], tree.costs.way[s], tree.costs.use[s]
     for t in range(2):
-        count = [units[0] + (units[2] if t else 0), units[1] - (units[3] if t else 0)]
+        count = [units[0] * covers[0, t] + units[2] * covers[2, t], units[1] - (units[3] if t else 0)]
         room = data.room_w[0, t] - count[0]
         if room < -1e-12:
             return np.inf
@@ -93,9 +110,9 @@ def dispatch(data: FleetData, tree: Leaves, s: int, units: tuple[int, ...], may_
         elif count[0] > limit:
             return np.inf
         most[0] = min(most[0], room / 0.5)
-        price = [data.way_cost[0, t], 0.0, data.use_price[2, t] * tree.use_factor[s, 2]]
+        price = [by_way[0, t], by_way[1, t], by_use[2, t] * tree.use_factor[s, 2]]
         able = [(price[g] / e, e, most[g]) for g, e in enumerate(tree.efficiency[s]) if e > 0]
-        left, arc = data.demand[0, t] * tree.growth[s, 0, t], data.arc_cost[0, t]
+        left, arc = data.demand[0, t] * tree.growth[s, 0, t], by_arc[0, t]
         lack = data.lack_cost[0, t]
         for each, efficiency, systems in sorted(able):
             if may_lack and each + arc >= lack:
