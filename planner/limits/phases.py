@@ -81,7 +81,7 @@ def _dates(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit
             )
     for i, offer in enumerate(problem.offers[: len(problem.spec.offers or ())]):
         if offer.from_s:
-            path = f"offers[{i}].available_from"
+            path, also = _first_delivery(problem, i, offer)
             words = Message.of(
                 "limit.first_delivery_words", system=offer.system, way=way(offer.how), date=at(document, path)
             ).text()
@@ -94,6 +94,7 @@ def _dates(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit
                 at(document, path),
                 offer.from_s,
                 starts,
+                also,
             )
         if math.isfinite(offer.until_s):
             path = f"offers[{i}].available_until"
@@ -113,6 +114,14 @@ def _dates(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit
             )
 
 
+def _first_delivery(problem: ResolvedSpec, i: int, offer: OfferFacts) -> tuple[str, Edits]:
+    """Return the place that states the first delivery of an offer, the later of both, and what else must give way with it."""
+    lead = (problem.spec.offers or [])[i].delivery
+    if lead is None or round(lead.typical) < offer.from_s:
+        return f"offers[{i}].available_from", ()
+    return f"offers[{i}].delivery.typical", () if lead.low is None else ((f"offers[{i}].delivery.low", None),)
+
+
 def _unbuilt(site: SiteFacts) -> Limit:
     """State that a building must be built first; it gives way where another stands already."""
     path = f"{site.path}.building"
@@ -123,9 +132,12 @@ def _unbuilt(site: SiteFacts) -> Limit:
     )
 
 
-def _earlier(path: str, name: str, words: str, written: Any, moment_s: float, starts: Sequence[float]) -> Limit:
-    choices = tuple(((path, f"{start / DAY_S:g} d"),) for start in sorted(starts, reverse=True) if start < moment_s)
-    return Limit(path, name, words, written, loose=((path, "0 d"),), choices=choices)
+def _earlier(
+    path: str, name: str, words: str, written: Any, moment_s: float, starts: Sequence[float], also: Edits = ()
+) -> Limit:
+    earlier = [f"{start / DAY_S:g} d" for start in sorted(starts, reverse=True) if start < moment_s]
+    choices = tuple(((path, when), *also) for when in earlier)
+    return Limit(path, name, words, written, loose=((path, "0 d"), *also), choices=choices)
 
 
 def _lives(document: Mapping[str, Any], problem: ResolvedSpec) -> Iterator[Limit]:

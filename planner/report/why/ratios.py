@@ -246,8 +246,12 @@ def _lead(plan: Plan) -> Iterator[Ratio]:
     sites = {site["region"]: site for site in spec["sites"] if "region" in site}
     rows = [row for row in plan.document["fleet"] if row["how"] == BUY]
     waits = [
-        [_seconds(block.get("available_from")) for block in (offers.get(row["offer"], {}), sites.get(row["site"], {}))]
-        for row in rows
+        [
+            _seconds(offer.get("available_from")),
+            _seconds((offer.get("delivery") or {}).get("typical")),
+            _seconds(site.get("available_from")),
+        ]
+        for offer, site in ((offers.get(row["offer"], {}), sites.get(row["site"], {})) for row in rows)
     ]
     known = [max(each for each in pair if each is not None) for pair in waits if None not in pair]
     if not known:

@@ -149,6 +149,7 @@ CASES = {
     "power with caps": (spec(), {"sites[0].power": "20 kW", "sites[0].power_caps": [0.7]}, {"sites[0].power"}, {"sites[0].power"}),
     "delivery after a deadline": (spec([JOB]), {"offers[0].available_from": "30 d"}, {"offers[0].available_from", "workloads[0].deadline"}, {"workloads[0].deadline"}),
     "a site after a deadline": (spec([JOB]), {"sites[0].available_from": "30 d"}, {"sites[0].available_from", "workloads[0].deadline"}, {"workloads[0].deadline"}),
+    "an order after the start": (spec(), {"offers[0].delivery": {"low": "20 d", "typical": "30 d"}}, {"offers[0].delivery.typical"}, {"offers[0].delivery.typical", "offers[0].delivery.low"}),
     "delivery after the start": (spec(), {"offers[0].available_from": "30 d"}, {"offers[0].available_from"}, {"offers[0].available_from"}),
     "supply of a phase": (spec(phases=[PHASE]), {"offers[0].supply_by_phase": {"first": 2}}, {"offers[0].supply_by_phase.first"}, {"offers[0].supply_by_phase.first"}),
     "capital of a phase": (spec(phases=[PHASE]), {"phases[0].capital": "1M USD"}, {"phases[0].capital"}, {"phases[0].capital"}),
@@ -165,6 +166,7 @@ GONE = {
 
 def freed(document: dict, path: str) -> dict:
     """The document without one limit, and with a horizon in which a deadline may lie."""
+    path = path.removesuffix(".typical")  # a time of delivery goes whole
     free = edited(document, ((path, GONE.get(path.rpartition(".")[2])),))
     return (
         edited(free, (("horizon.years", 30 if "3000T" in json.dumps(document) else 10),))
