@@ -73,7 +73,8 @@ def needed_by_window(data: FleetData, leaf: Leaves, built: TreeProgram, x: Float
     """Return the size of the systems that carry all demand in the hardest slot of each window, and all jobs on average, [V].
 
     need_v = max_{t in v} sum_w size_{w,t} asked_{w,t} / carried_{w,t} + sum_j size_{j,v} / done_j: systems of options with a size carry as much as
-    those at work do on average, so that work which they leave undone, or tokens carry, counts as if such systems did it.
+    those at work do on average, so that work which they leave undone, or tokens carry, counts as if such systems did it; where none is at work, the
+    systems that carry most for their size.
     """
     x, (work, width), size = np.append(x, 0.0), built.working[0], data.size
     at_work = x[work]
@@ -87,7 +88,11 @@ def needed_by_window(data: FleetData, leaf: Leaves, built: TreeProgram, x: Float
     np.add.at(sizes, workload, own)
     np.add.at(able, workload, carried)
     np.add.at(asked, data.class_workload, data.demand * leaf.growth[0])
-    serving = np.divide(sizes * asked, able, out=np.zeros(shape), where=able > 0).sum(axis=0)
+    each = size[data.way_option] / np.maximum(leaf.efficiency[0], 1e-300)
+    least = np.full(len(data.lack_cost), np.inf)
+    np.minimum.at(least, workload, np.where((each > 0) & (leaf.efficiency[0] > 0), each, np.inf))
+    idle = asked * np.where(np.isfinite(least), least, 0.0)[:, None]
+    serving = np.divide(sizes * asked, able, out=idle, where=able > 0).sum(axis=0)
     running = x[width] * size[data.job_option][:, None]
     pace = leaf.rate[0][:, None] / data.job_work[data.job_of][:, None] * data.seconds * x[width]
     done = np.zeros(len(data.job_work))
