@@ -1,4 +1,4 @@
-"""The examples of plans to adapt: with phases, a forecast and a conditional value at risk; with a fleet that is owned; with an API."""
+"""The examples of plans to adapt: with phases, a forecast and a conditional value at risk; with a fleet that is owned; with an API; late."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.conftest import long_run
 
 
 @long_run
-@pytest.mark.parametrize("name", ["phases", "owned", "api"])
+@pytest.mark.parametrize("name", ["phases", "owned", "api", "late"])
 def test_an_example_is_planned_and_holds(root, name):
     plan = planner.solve(root / f"examples/adapt/{name}.json")
     found = plan["adaptation"]
