@@ -110,14 +110,28 @@ def at_dates(document: Document, asked: Adapt) -> tuple[Document, Dates]:
     found = dict(document)
     times = [offer.delivery for offer in spec.offers or () if offer.delivery is not None]
     late = {at for at in borders(times) if at < spec.horizon.years * YEAR_S}
-    if not spec.phases:
-        starts = sorted({0.0, *moments, *late})
-        found["phases"] = [{"name": f"date {i}", "start": f"{at / DAY_S:.10g} d"} for i, at in enumerate(starts)]
+    found["phases"] = _cut_at(document.get("phases") or (), spec, {0.0, *moments, *late})
     unfolds = any(isinstance(w, Serving) and w.demand.forecast is not None for w in spec.workloads)
     performance, demand, prices = ((False, *(each[i] for each in knows)) for i in range(3))
     return found, Dates(
         (0.0, *moments), performance, demand, asked.delivery, asked.notice, unfolds or bool(late), prices
     )
+
+
+def _cut_at(stated: Sequence[Document], spec: Any, moments: set[float]) -> list[Document]:
+    """Return the phases of a spec, and further ones that begin at moments at which none of them begins."""
+    found = {
+        seconds_from(spec.horizon.start, phase.start): dict(each)
+        for each, phase in zip(stated, spec.phases or (), strict=True)
+    }
+    names = {phase["name"] for phase in found.values()}
+    for at in sorted(moments - found.keys()):
+        name = f"date {len(names)}"
+        while name in names:
+            name += " again"
+        names.add(name)
+        found[at] = {"name": name, "start": f"{at / DAY_S:.10g} d"}
+    return [found[at] for at in sorted(found)]
 
 
 def _check(spec: Any, moments: Sequence[float]) -> None:

@@ -97,6 +97,16 @@ def test_plans_count_the_typical_time_and_draws_lie_between_the_others(tiny):
     assert as_predicted(sampled).leads.tolist() == [[12 * WEEK_S]]
 
 
+def test_phases_of_the_spec_are_cut_at_late_deliveries(tiny):
+    """Phases keep their figures; between them begin further ones, at 21 and 30 weeks, and no decision is made there."""
+    phases = [{"name": "date 2", "start": "0 d"}, {"name": "full", "start": "1 year"}]
+    cut, dates = at_dates(late(tiny, phases=phases), Adapt())
+    assert [(each["name"], each["start"]) for each in cut["phases"]] == [
+        ("date 2", "0 d"), ("date 2 again", "147 d"), ("date 3", "210 d"), ("full", "1 year"),
+    ]  # fmt: skip
+    assert dates.at_s == (0.0, 365 * 86400.0) and len(resolved(cut).phases) == 4
+
+
 def test_borders_and_groups():
     stated = [DeliveryTime.model_validate(DELIVERY), DeliveryTime.model_validate({"typical": "9 weeks"})]
     assert [at / WEEK_S for at in borders(stated)] == [21.0, 30.0]
