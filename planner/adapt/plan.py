@@ -22,7 +22,7 @@ from planner.candidates.fleet_options import FleetOption, build_fleet_options
 from planner.errors import Issue, SpecError
 from planner.messages import Message
 from planner.plan import Plan
-from planner.plan.rows.adapt import Adaptation, Delivery, Kept, Need, Signed, StatisticalGap, Values
+from planner.plan.rows.adapt import Adaptation, DecisionDate, Delivery, Kept, Need, Signed, StatisticalGap, Values
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import seconds_from
 from planner.problem.scenarios import price_ranges
@@ -213,10 +213,7 @@ def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
     fixed, tree = _fixed(found, asked.promise), tree_of(found, other)
     return {
         "promise": asked.promise, "risk": asked.risk,
-        "dates": [
-            {"at_s": at, "performance": p, "demand": d, **({"prices": known} if asked.prices else {})}
-            for at, p, d, known in zip(dates.at_s, dates.performance, dates.demand, dates.prices, strict=True)
-        ],
+        "dates": _dates(dates, asked),
         "prices": price_ranges(found.model.sampled), "deliveries": _deliveries(found),
         "sign": _signed(found), "kept": _kept(found), "open": opened(found), "triggers": triggers(tree), "tree": tree,
         "commitments": commitments(found), "layouts": layouts(found, drawn(found.model.sampled, FRESH, asked.seed + 1)),
@@ -295,6 +292,17 @@ def _signed(found: Adapted) -> list[Signed]:
             row: Signed = {**row_of(model.options[model.data.option[u]]), "count": round(count), "from_s": begins}
             rows.append((-count * float(model.unit_cost()[u]), row))
     return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+
+
+def _dates(dates: Dates, asked: Adapt) -> list[DecisionDate]:
+    """Write the dates of decision, with prices where they are uncertain."""
+    rows: list[DecisionDate] = [
+        {"at_s": at, "performance": p, "demand": d}
+        for at, p, d in zip(dates.at_s, dates.performance, dates.demand, strict=True)
+    ]
+    for row, known in zip(rows, dates.prices, strict=True) if asked.prices else ():
+        row["prices"] = known
+    return rows
 
 
 def _deliveries(found: Adapted) -> list[Delivery]:

@@ -117,7 +117,15 @@ def reduced(model: AdaptModel, drawn: Drawn, most: int, least: int) -> Tree:
     node = dates.nodes(performance, alike, price, come)
     shares = weight[performance] * price_weight[price] * lead_weight[lead] * paths.weight[demand]
     return Tree(
-        model.leaves(found, node, shares), performance, demand, price, lead, paths, drawn.prices[prices], group_leads, found
+        model.leaves(found, node, shares),
+        performance,
+        demand,
+        price,
+        lead,
+        paths,
+        drawn.prices[prices],
+        group_leads,
+        found,
     )
 
 
