@@ -55,7 +55,7 @@ def layouts(found: Adapted, fresh: Drawn) -> list[Layout]:
     """List the layouts that are the best of their way in some leaf or fresh scenario, and the points of jobs, on options in use."""
     model, data, used = found.model, found.model.data, used_options(found)
     points: dict[tuple[object, ...], OperatingPoint] = {}
-    for scenarios in (found.tree.drawn, fresh, as_predicted(model.problem)):
+    for scenarios in (found.tree.drawn, fresh, as_predicted(model.sampled)):
         best = model.best_layouts(scenarios)
         for g, each in enumerate(model.layouts):
             if int(data.way_option[g]) in used:
