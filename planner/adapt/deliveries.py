@@ -35,7 +35,7 @@ class Orders:
     holding: Ints  # positions among the holdings of the model
     offer: Ints  # position among `offers` of each of these holdings
     ordered_s: Floats
-    edges_s: Floats  # of the calendar
+    edges_s: Floats  # borders of the calendar
 
     def covers(self, planned: Bools, leads: Floats) -> Bools:
         """Return the windows in which systems are there, [S, U, V], by times of delivery [S, offer]."""

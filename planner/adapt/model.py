@@ -311,7 +311,7 @@ class _Places:
     few: Few
     holdings: Ints
     arcs: Ints
-    points: tuple[OperatingPoint, ...]  # of the ways, then of the jobs
+    points: tuple[OperatingPoint, ...]  # points of ways, then of jobs
     ways: int
     options: Mapping[int, int]  # position among all -> among the chosen
 

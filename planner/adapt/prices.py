@@ -1,4 +1,4 @@
-"""What holdings and work cost at other prices, as a linear function of the uncertain prices.
+"""Costs of holdings and work at other prices, as a linear function of the uncertain prices.
 
 Systems signed at the start have their typical price; what they use later, such as electricity, does not.
 """

@@ -32,8 +32,7 @@ from planner.spec.reinforcement import Reinforcement
 from planner.spec.robust import Robust
 from planner.spec.workloads import Serving, Training, Workload
 
-FULL, REDUCED = "full", "reduced"
-FLEET = "fleet"  # a robust plan: the program with at least the fleet that was found
+FULL, REDUCED, FLEET = "full", "reduced", "fleet"  # fleet: of a robust plan, with at least its fleet
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class FleetData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseCosts:
-    """What work costs in scenarios, beside what is held."""
+    """Costs of work in scenarios, beside holdings."""
 
     arc: Floats  # [S, A, T]
     way: Floats  # [S, G, T]

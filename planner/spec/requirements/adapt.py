@@ -50,7 +50,7 @@ class Adapt(Block):
     times: Switch = True
     """Whether predicted times and throughputs have the errors of held-out measurements."""
     prices: Switch = False
-    """Whether prices of what is rented, ordered or used after the start vary between their low, typical and high figures, of the catalog and of
+    """Whether prices of rents, orders and energy after the start vary between their low, typical and high figures, of the catalog and of
     `prices.ranges`; systems signed at the start have their typical price."""
     unserved: Annotated[Real, Field(ge=1, le=1000)] = 3.0
     """Price of a request that is not served and of a job that does not end, in multiples of what the plan without this block pays for it."""

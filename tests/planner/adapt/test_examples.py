@@ -45,7 +45,7 @@ def test_systems_on_demand_are_used_only_once_they_are_on_offer(tiny):
     assert asked is not None
     cut, dates = at_dates({key: value for key, value in spec.items() if key != "adapt"}, asked)
     problem = resolved(cut)
-    model = build_model(problem, with_robust(problem), dates, {"chat": 1.0}, {}, [])
+    model = build_model(problem, with_robust(problem), dates, {"chat": 1.0}, {}, [], {})
     begins = problem.calendar.edges_s[model.data.window]
     (hired,) = np.flatnonzero(model.data.by_use)
     assert (model.data.on_offer[hired] == (begins >= YEAR_S - 1)).all() and 0 < model.data.on_offer[hired].sum() < len(
