@@ -386,3 +386,18 @@ def test_reinforcement_learning_shares_the_fleet_of_a_service(example):
     assert row["points"][0]["iteration"]["iterations_per_hour"] >= 12
     at_work = [slot["active"].get(row["points"][0]["id"], 0.0) for slot in plan["schedule"]]
     assert min(at_work) < 1 - 1e-6  # it yields to the service in some hours
+
+
+def test_pools_of_a_service_and_of_a_job_stand_at_two_sites(example):
+    """KV caches and weights share the units of one line, of which caches take 0.7 at most."""
+    _, plan = example("across_sites")
+    assert plan.status in ("optimal", "within_gap") and planner.verify_plan(plan) == []
+    points = [point for row in plan["workloads"] for point in row["points"]]
+    across = [point for point in points if len({pool.get("site") for pool in point["pools"]}) > 1]
+    roles = {pool["role"]: pool["site"] for point in across for pool in point["pools"]}
+    assert (roles["prefill"], roles["decode"]) == ("us-texas", "us-virginia")
+    assert (roles["update"], roles["rollout"]) == ("us-virginia", "us-texas")
+    (line,) = plan["lines"]
+    assert {row["traffic"] for row in line["traffic"]} >= {"caches", "rollouts"}
+    caches = sum(point["path"]["used_bytes_per_s"] for point in across if "iteration" not in point)
+    assert 0 < caches <= 0.7 * line["capacity_bytes_per_s"] * (1 + 1e-6)
