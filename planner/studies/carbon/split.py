@@ -68,8 +68,8 @@ class CarbonSplit:
         return self.frontier.status
 
     def saving(self, found: Found | None) -> float | None:
-        """Compute the share of the carbon of the plan of least cost that a way saves."""
-        if found is None or not self.base_kg:
+        """Compute the share of the carbon of the plan of least cost that a way saves; None where the search ended with neither plan nor bound."""
+        if found is None or not self.base_kg or (found.bound_kg is None and found.carbon_kg >= self.base_kg):
             return None
         return 1.0 - found.carbon_kg / self.base_kg
 
