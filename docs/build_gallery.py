@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from build_gallery_plans import (
-    HOME, SYSTEMS, Data, currency_of, figure, judged, plan_of, solve_again, solved, spec_file, systems,
+    HOME, SYSTEMS, Data, currency_of, figure, judged, plan_of, solve_again, solved, spec_file, study_again, study_of, systems,
 )  # fmt: skip
 from catalog.units import MEGA, show
 from planner.audit import Judged, Verdict
@@ -178,6 +178,34 @@ def study_part(part: Data) -> str:
     for heading in part["tables"]:
         parts.append(f"{heading}\n\n{tables[heading]}\n")
     return "\n".join(each for each in parts if each)
+
+
+def split_part(part: Data) -> str:
+    """Write the stored split of what the points of a frontier save of carbon."""
+    stored = study_of(part["stored"])
+    split = stored["document"]["split"]
+    currency = stored["document"]["currency"]
+    heads = {"neither": "systems alone", "time": "time", "space": "space", "both": "both"}
+    rows = []
+    for point in split["points"]:
+        found = {each["way"]: each for each in point["ways"]}
+        open_ = [1 - each["bound_kg"] / each["carbon_kg"] for each in found.values() if each["saving"] is not None and each["bound_kg"] is not None]
+        rows.append(
+            {
+                "point": point["asked"],
+                "cost": show(point["cost"], currency),
+                **{head: _percent(found[way]["saving"]) if way in found else "" for way, head in heads.items()},
+                "largest gap": f"{max(open_):.1%}" if open_ else "",
+            }
+        )
+    line = " ".join(["flopwatt", *stored["command"]])
+    words = f"The plan of least cost emits {digits(split['base_carbon_kg'] / 1000)} t. Of this, each way saves at the cost of each point:"
+    parts = [f"### {_said(part['heading'])}\n", f"{_said(part['words'])}\n", f"```sh\n{line}\n```\n", f"{words}\n", as_markdown(rows)]
+    return "\n".join(parts)
+
+
+def _percent(share: float | None) -> str:
+    return "not found in time" if share is None else f"{share:.1%}"
 
 
 # -- pictures ------------------------------------------------------------------------------------------------------------
@@ -365,7 +393,7 @@ def page(system: str, data: Data) -> str:
     """Write the page of a system."""
     plans = [part["plan"] for part in data["parts"] if "plan" in part]
     answers = [
-        plan_part(part) if "plan" in part else study_part(part) for part in data["parts"]
+        plan_part(part) if "plan" in part else split_part(part) if "stored" in part else study_part(part) for part in data["parts"]
     ]
     parts = [
         f"# {system}: {data['title']}\n",
@@ -445,6 +473,8 @@ def main(arguments: Sequence[str]) -> None:
             for part in data[system]["parts"]:
                 if "plan" in part and spec_file(part["plan"]).parent == SYSTEMS:
                     print(solve_again(part["plan"]), flush=True)
+                if "stored" in part:
+                    print(study_again(part["stored"], study_of(part["stored"])["command"]), flush=True)
     (PAGES / "pictures").mkdir(parents=True, exist_ok=True)
     for system in names:
         (PAGES / f"{system}.md").write_text(page(system, data[system]), encoding="utf-8")

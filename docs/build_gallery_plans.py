@@ -21,6 +21,7 @@ from planner.report.why.ratios import ratios
 
 HOME = Path(__file__).resolve().parents[1]
 SYSTEMS = HOME / "examples" / "systems"
+STUDIES = SYSTEMS / "studies"
 CPU = SYSTEMS / "plans" / "solved.json"
 Data = Mapping[str, Any]
 
@@ -84,6 +85,30 @@ def solve_again(name: str) -> str:
     write_file(CPU, json.dumps({**solved(), name: round(seconds, 1)}, indent=1, sort_keys=True) + "\n")
     plan_of.cache_clear()
     return told
+
+
+@cache
+def study_of(name: str) -> Data:
+    """Read the stored answer of a study whose solves take long: its `command` and its `document`."""
+    found: Data = json.loads((STUDIES / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def study_again(name: str, command: list[str]) -> str:
+    """Run the command of a study anew, and store its answer without the plans' times; returns what came of it in a line."""
+    import io
+    from contextlib import redirect_stdout
+
+    from planner.cli.main import main
+
+    stream, began = io.StringIO(), time.process_time()
+    with redirect_stdout(stream):
+        code = main([command[0], str(HOME / command[1]), *command[2:], "--quiet", "--format", "json"])
+    document = json.loads(stream.getvalue())
+    STUDIES.mkdir(exist_ok=True)
+    write_file(STUDIES / f"{name}.json", json.dumps({"command": command, "document": document}, indent=1, ensure_ascii=False) + "\n")
+    study_of.cache_clear()
+    return f"{name}: exit code {code}, {time.process_time() - began:.0f} CPU s"
 
 
 # -- figures that stand beside claims ------------------------------------------------------------------------------------

@@ -155,3 +155,20 @@ def test_a_page_names_the_sites_that_a_plan_leaves_empty(name):
         f"In use are {offered - len(idle)} of the {offered} sites on offer: nothing stands in {', '.join(sorted(idle))}."
         in page
     )
+
+
+def test_the_stored_split_of_carbon_follows_from_its_amounts():
+    """Savings are shares of the carbon of the plan of least cost; who may move more saves no less, within the gaps of both solves."""
+    stored = gallery.study_of("S4_split")
+    assert stored["command"][:2] == ["frontier", "examples/systems/S4_least_cost.json"]
+    split = stored["document"]["split"]
+    page = (ROOT / "docs/systems/S4.md").read_text(encoding="utf-8")
+    for point in split["points"]:
+        ways = {each["way"]: each for each in point["ways"]}
+        assert set(ways) == {"neither", "time", "space", "both"}
+        for each in ways.values():
+            saved = 1 - each["carbon_kg"] / split["base_carbon_kg"]
+            assert each["saving"] == pytest.approx(saved) if each["saving"] is not None else each["bound_kg"] is None
+            assert ("not found in time" if each["saving"] is None else f"{each['saving']:.1%}") in page
+        for less, more in (("neither", "time"), ("neither", "space"), ("time", "both"), ("space", "both")):
+            assert (ways[more]["bound_kg"] or 0.0) <= ways[less]["carbon_kg"] * (1 + 1e-6)
