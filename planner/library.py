@@ -59,6 +59,9 @@ class Given:
     rate: float | None = None
     lengths: str | None = None
     systems: str | None = None
+    work: str | None = None  # "serve" if omitted, "train" or "both"
+    tokens: str | None = None
+    deadline: str | None = None
     region: str | None = None
     cells: Mapping[str, str] = field(default_factory=dict)  # what results of `log` lack, by column (`--set`)
 
@@ -333,8 +336,9 @@ def _sources(given: Given, catalog: Catalog) -> tuple[Sources, list[Fact]]:
     from planner.ways_in.launch import SGLANG, TRTLLM, VLLM, read_launch
     from planner.ways_in.stated import MOST_RATE, lengths_of, systems_of
     from planner.ways_in.traces import read_trace
+    from planner.ways_in.training import BOTH, TRAIN, Run, work_problems
 
-    problems: list[Issue] = []
+    problems = work_problems(given.work or "", {name: getattr(given, name) for name in OPTIONS})
     notes: list[Fact] = []
 
     def tried(read: Any) -> Any:
@@ -371,7 +375,8 @@ def _sources(given: Given, catalog: Catalog) -> tuple[Sources, list[Fact]]:
     if problems:
         raise SpecError(problems)
     found = (given.users or 0, region, given.rate or 0.0, lengths, systems)
-    return Sources(config, given.model or "", launch, trace, log, fleet, *found), notes
+    run = Run(given.tokens or "", given.deadline or "", given.work == TRAIN) if given.work in (TRAIN, BOTH) else None
+    return Sources(config, given.model or "", launch, trace, log, fleet, *found, run=run), notes
 
 
 def _benchmark(path: Path, further: Mapping[str, str], catalog: Catalog) -> Benchmark:

@@ -21,6 +21,7 @@ from planner.cli.output import write_out
 from planner.escape import terminal
 from planner.exit_codes import OK
 from planner.messages import Message
+from planner.ways_in.training import WORK
 
 if TYPE_CHECKING:
     from planner.cli.options import Commands
@@ -58,6 +59,9 @@ def add_init(commands: Commands) -> None:
     )
     init.add_argument("--rate", metavar="R", type=float, help=helped("cli.init_rate"))
     init.add_argument("--lengths", metavar="INPUT,OUTPUT", help=helped("cli.init_lengths"))
+    init.add_argument("--work", choices=WORK, help=helped("help.init_work"))
+    init.add_argument("--tokens", metavar="N", help=helped("help.init_tokens"))
+    init.add_argument("--deadline", metavar="TIME", help=helped("help.init_deadline"))
     init.add_argument("--systems", metavar="NAME,…", help=helped("cli.init_systems"))
     init.add_argument("--region", metavar="NAME", help=helped("help.init_region"))
     init.add_argument("--output", metavar="FILE", help=helped("help.init_output"))

@@ -11,7 +11,7 @@ from planner.errors import SpecError
 from planner.escape import terminal
 from planner.messages import Message
 from planner.ways_in.draft import ARCHITECTURE, INPUT, OUTPUT, RATE, REGION, SYSTEMS
-from planner.ways_in.stated import MOST_RATE, lengths_of, systems_of
+from planner.ways_in.stated import demand_of, lengths_of, systems_of
 
 if TYPE_CHECKING:
     from catalog.lookup import Catalog
@@ -33,20 +33,8 @@ class Question:
     read: Callable[[str, Catalog], dict[str, str | int | float]]
 
 
-def demand_of(text: str, catalog: Catalog) -> dict[str, str | int | float]:
-    """Read a demand: "500 users", or requests per second such as "20" or "20/s". Raises SpecError for anything else."""
-    from planner.errors import Issue
-
-    words = text.lower().replace(",", "").split()
-    try:
-        if len(words) == 2 and words[1] in ("users", "user") and 1 <= int(words[0]) <= MOST_RATE:
-            return {"users": int(words[0])}
-        rate = float(words[0].removesuffix("/s")) if len(words) == 1 else 0.0
-    except ValueError:
-        rate = 0.0
-    if 0.0 < rate < MOST_RATE:
-        return {"rate": rate}
-    raise SpecError([Issue("--rate", Message.of("ways_in.expected_demand", given=text).text())])
+def _demand(text: str, catalog: Catalog) -> dict[str, str | int | float]:
+    return {**demand_of(text)}
 
 
 def _model(text: str, catalog: Catalog) -> dict[str, str | int | float]:
@@ -78,7 +66,7 @@ def _systems(text: str, catalog: Catalog) -> dict[str, str | int | float]:
 
 QUESTIONS = (
     Question("ways_in.ask_model", ARCHITECTURE, _model),
-    Question("ways_in.ask_demand", f"{RATE:g}/s", demand_of),
+    Question("ways_in.ask_demand", f"{RATE:g}/s", _demand),
     Question("ways_in.ask_lengths", f"{INPUT}, {OUTPUT}", _lengths),
     Question("ways_in.ask_region", REGION, _region),
     Question("ways_in.ask_systems", ", ".join(SYSTEMS), _systems),

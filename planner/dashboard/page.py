@@ -41,6 +41,7 @@ PAGES = {
     "running": ":material/speed:",
     "catalog": ":material/menu_book:",
     "gallery": ":material/grid_view:",
+    "new": ":material/add_circle:",
 }
 """The pages with their icons; each is a module of `views`, loaded when it is first asked for."""
 

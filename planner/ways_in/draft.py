@@ -20,6 +20,7 @@ from planner.ways_in.launch import Launch
 from planner.ways_in.named import known_architecture, near_architecture
 from planner.ways_in.rents import is_cloud_instance, usual_rent
 from planner.ways_in.traces import HistogramBand, Trace
+from planner.ways_in.training import Run, with_run
 
 REGION = "us-virginia"
 SYSTEMS = ("DGX H200", "DGX B200")
@@ -55,7 +56,7 @@ DEMO: Mapping[str, Any] = {
 class Sources:
     """Sources of a spec; None and empty for each that is not given.
 
-    `config`: a Hugging Face config with the name to give it; `rate`: requests/s; `lengths`: mean prompt and answer [token]; `systems`: that may be had.
+    `config`: a Hugging Face config with the name to give it; `rate`: requests/s; `lengths`: mean prompt and answer [token]; `systems`: that may be had; `run`: the training run.
     """
 
     config: tuple[str, Mapping[str, Any]] | None = None
@@ -69,6 +70,7 @@ class Sources:
     rate: float = 0.0
     lengths: tuple[int, int] | None = None
     systems: tuple[str, ...] = ()
+    run: Run | None = None
 
 
 @dataclass(slots=True)
@@ -118,7 +120,8 @@ def drafted(sources: Sources, catalog: Catalog) -> tuple[dict[str, Any], tuple[F
         draft.document["assumptions"] = draft.guesses
     for source in (sources.trace, sources.log, sources.fleet):
         draft.notes += source.notes if source is not None else ()
-    return draft.document, tuple(draft.notes)
+    document = draft.document if sources.run is None else with_run(draft.document, sources.run)
+    return document, tuple(draft.notes)
 
 
 def home(region: str, fleet: Fleet | None) -> str:
