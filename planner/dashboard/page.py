@@ -20,6 +20,7 @@ from planner.dashboard.state.session import ID, Work, forked, opened
 from planner.dashboard.state.workspace import WORKSPACE, is_kept
 from planner.dashboard.views import looking
 from planner.dashboard.views import units as units_view
+from planner.dashboard.views.blocks import drafting
 from planner.dashboard.views.plan import BEGUN
 from planner.dashboard.workers import studying
 from planner.dashboard.workers.solving import STAGES, Job
@@ -241,6 +242,9 @@ def _upload(work: Work, t: Words) -> None:
             at_hand = {}
         document, plan = sources.read_upload([(file.name, file.getvalue()) for file in files], at_hand)
         scenario = Scenario.of_upload(document)
+        if sources.missing_files(document):
+            drafting.begin(work, scenario)
+            st.switch_page(state.pages["tables"])
         sources.resolved(document)
     except SpecError as error:
         work.problems = tuple(error.problems)

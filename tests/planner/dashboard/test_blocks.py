@@ -1,6 +1,7 @@
 """The page of every block, by Streamlit's own test driver: each key has a widget, and what is typed is an edit or told at its field."""
 
 import json
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from planner.spec.schema import spec_schema
 from tests.planner.dashboard.filled import filled, keys_of_schema
 
 HOME = Path(__file__).resolve().parents[3]
+YEAR = [date(2024, 1, 1) + timedelta(days=day) for day in range(366)]
 TINY = json.loads((Path(__file__).parent / "tiny.json").read_text())
 BLOCKS = [key for key, part in spec_node().parts.items() if part.kind not in FIELDS]
 VARIANTS = 3  # kinds of workloads, the most shapes that a place has
@@ -215,3 +217,17 @@ def test_a_draft_that_is_no_spec_at_all_is_shown_as_json():
         page = opened(wrong, block)
         assert not page.exception, (block, page.exception)
         assert page.error
+
+
+def test_an_upload_without_its_hourly_file_waits_for_it_and_then_is_the_scenario_at_hand():
+    page = opened(TINY)
+    document = {**TINY, "name": "with hours", "sites": [{**TINY["sites"][0], "hourly": "prices.csv"}]}
+    page.file_uploader[0].set_value([("spec.json", json.dumps(document).encode(), "")]).run()
+    work = page.session_state.work
+    assert not page.exception and work.scenario.document() == TINY and not work.problems
+    assert any("prices.csv" in each.value for each in page.markdown) and page.error
+    hours = "\n".join(f"2024-{d.month:02d}-{d.day:02d}T{h:02d}:00Z,{40 + h}" for d in YEAR for h in range(24))
+    content = f"timestamp_utc,price_usd_per_mwh\n{hours}\n".encode()
+    page.file_uploader[1].set_value([("mine.csv", content, "text/csv")]).run()
+    assert not page.exception and not page.error
+    assert work.scenario.document()["name"] == "with hours" and "prices.csv" in work.scenario.document()["series"]

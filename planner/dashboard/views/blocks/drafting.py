@@ -31,6 +31,13 @@ def at_hand(work: Work, changed: Callable[[Draft], Draft] = lambda draft: draft)
     return take(work, changed(draft))
 
 
+def begin(work: Work, scenario: Scenario) -> None:
+    """Keep a scenario that is not right yet, such as an upload without its hourly files, as the draft; it becomes the one at hand once it is right."""
+    state = st.session_state
+    version = state[DRAFT].version + 1 if DRAFT in state else 0
+    state[DRAFT], state[DRAFT_OF] = Draft.of(scenario, version), work.scenario.key
+
+
 def take(work: Work, draft: Draft) -> Draft:
     """Keep a draft; one that is right becomes the scenario at hand, and the state before can be come back to."""
     state = st.session_state
