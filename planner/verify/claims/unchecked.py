@@ -197,6 +197,8 @@ def _of_confidence(found: Mapping[str, Any], jobs: set[str]) -> Iterator[Uncheck
     if found.get("hired"):
         yield Unchecked("confidence.hired.cost", Message.of("unchecked.hired").text())
         yield Unchecked("confidence.hired.systems", Message.of("unchecked.hired").text())
+    elif found["kept"] < PRICED_SHARE:  # whether enough scenarios can be kept by hiring, so that the rent is stated
+        yield Unchecked("confidence.hired", Message.of("unchecked.hired").text())
     priced = {row["workload"] for row in found.get("late_jobs", ())}
     if "late_jobs" not in found or any(found["workloads"].get(job, 1.0) < PRICED_SHARE for job in jobs - priced):
         yield Unchecked("confidence.late_jobs", Message.of("unchecked.late_jobs").text())

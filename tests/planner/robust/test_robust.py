@@ -378,13 +378,14 @@ def test_layouts_that_stand_by_are_ported(spec):
         assert cost[0] == "1" or len(families) == 1
 
 
-def test_layouts_that_stand_by_hold_what_redundancy_and_a_spot_market_ask(spec):
-    """As those at work do: a share of 20 % beyond, and 25 % more on a spot market."""
+def test_layouts_hold_what_redundancy_and_a_spot_market_ask(spec):
+    """At work or standing by: a share of 20 % beyond, and 25 % more on a spot market."""
     spot = {"system": "DGX H100", "how": "spot", "price": "30 USD/h", "interruption_interval": "24 h", "headroom": 0.25}
     document = {**spec, "offers": [spot, {"system": "MI300X 8x OAM node", "how": "buy", "supply": 21}]}
     document["workloads"] = [spec["workloads"][0] | {"redundancy": 0.2}]
     plan = planner.solve(asked(document, confidence=0.9), threads=1)
-    pools = [pool for row in plan["robustness"]["standing_by"] for pool in row["pools"]]
+    rows = [*plan["workloads"][0]["points"], *plan["robustness"]["standing_by"]]
+    pools = [pool for row in rows for pool in row["pools"]]
     assert {pool["how"] for pool in pools} == {"spot", "buy"}
     for pool in pools:
         chips = pool["layout"]["tp"] * pool["layout"]["dp"] * pool["layout"]["pp"]

@@ -121,6 +121,15 @@ def test_a_layout_that_stands_by_and_runs_already_is_found():
     assert [f.path for f in verified(Plan(document)).findings] == ["robustness.standing_by[0]"]
 
 
+@pytest.mark.parametrize("value", [None, tampering.ABSENT])
+def test_a_rent_of_hired_systems_that_is_missing_is_listed(value):
+    document = json.loads(planner.solve(tampering.SPECS["phases"]()).to_json())
+    assert document["confidence"]["hired"]
+    without = tampering.Change(("confidence", "hired"), value, "").made(document)
+    assert "confidence.hired" in [part.path for part in verified(Plan(without)).unchecked]
+    assert "confidence.hired" not in [part.path for part in verified(Plan(document)).unchecked]
+
+
 def test_a_limit_without_the_code_of_its_name_is_found(small):
     for i in range(len(small["limits"])):
         without = tampering.Change(("limits", i, "name_message"), tampering.ABSENT, "").made(small)
