@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import planner
 from models.arrays import sum_of
@@ -179,6 +179,98 @@ def test_the_line_pays_where_one_site_has_prefill_and_the_other_decode(plan: Pla
     ]
     alone = planner.solve(spec(("workloads[0].across_sites", False)))
     assert not apart(alone) and alone["objective"]["value"] > plan["objective"]["value"] * 1.1
+
+
+# -- whole replicas against enumeration ----------------------------------------------------------------------------------
+
+
+def whole_enumerated(form: Formulation) -> float:
+    """Enumerate all numbers of systems of both sites and of units of the line; within them, whole workers of each role of each point.
+
+    A point has the rate of the role of which it has fewest workers, and at least the workers of one replica. All hours are alike.
+    """
+    data, lines, points = form.data, form.data.lines, form.points
+    assert lines is not None
+    roles = [(p, use) for p, point in enumerate(points) for use in point.uses]
+    count, each = len(points), len(roles)
+    prices = np.array([*data.holding_cost["cost"], float(sum(lines.line_cost["cost"]))])
+    upper = [int(most) for most in data.holding_upper]
+    most = int(min(*lines.line_upper, MOST_UNITS, MOST_UNITS))
+    asked = float(data.demand[0, 0, 0])
+    cost = data.point_cost["cost"].sum(axis=1)
+    # columns: rate of each point in replicas, workers of each role, whether the point is deployed
+    needs = np.zeros((each, 2 * count + each))
+    one, takes = needs.copy(), np.zeros((len(form.holdings), 2 * count + each))
+    for i, (p, use) in enumerate(roles):
+        needs[i, [p, count + i]] = use.workers, -1.0
+        one[i, [count + i, count + each + p]] = -1.0, use.workers
+        for u, (k, _) in enumerate(form.holdings):
+            if form.fleet_options[k] is use.option:
+                takes[u, count + i] = use.systems_per_worker
+    works = np.zeros((count, 2 * count + each))
+    works[:, :count] = np.diag([point.capacity for point in points])
+    works[:, count + each :] = -asked * np.eye(count)
+    channels = np.zeros((2, 2 * count + each))
+    channels[:, :count] = np.array([sent(point) * point.capacity for point in points]).T
+    served = np.zeros((1, 2 * count + each))
+    served[0, :count] = [point.capacity for point in points]
+    matrix = np.vstack([needs, one, works, takes, channels, served])
+    whole = np.repeat([0, 1, 1], [count, each, count])
+    bounds = Bounds(0, np.repeat([np.inf, np.inf, 1.0], [count, each, count]))
+
+    def run(held: tuple[int, ...], units: int) -> float:
+        top = [*np.zeros(2 * each + count), *held, units * UNIT, units * UNIT, np.inf]
+        least = [*np.full(len(top) - 1, -np.inf), asked]
+        found = milp(
+            [*cost, *np.zeros(each + count)], constraints=LinearConstraint(matrix, least, top), integrality=whole,
+            bounds=bounds, options={"mip_rel_gap": 1e-9},
+        )  # fmt: skip
+        return float(found.fun) if found.status == 0 else np.inf
+
+    if np.isinf(run(tuple(upper), most)):
+        return np.inf
+    best = np.inf
+    counts = itertools.product(*(range(top + 1) for top in upper), range(most + 1))
+    for fixed, (*held, units) in sorted((float(np.dot(some, prices)), some) for some in counts):
+        if fixed >= best:
+            break
+        best = min(best, fixed + run(tuple(held), units))
+    return best
+
+
+@settings(max_examples=few_of(6))
+@given(
+    demand=st.floats(20, 150),
+    prices=st.tuples(st.integers(40, 250), st.integers(20, 120)),
+    line=st.integers(0, 3000),
+    units=st.sampled_from([1, 2, 4, MOST_UNITS]),
+)
+def test_whole_replicas_equal_the_enumeration_of_counts_at_both_sites(
+    demand: float, prices: tuple[int, int], line: int, units: int
+) -> None:
+    asked = spec(
+        (DEMAND, demand),
+        ("workloads[0].demand.profile", [1] * 24),
+        (H100, f"{prices[0] * 1000} USD"),
+        (H20, f"{prices[1] * 1000} USD"),
+        (LINE, f"{line} USD/month"),
+        (UNITS, units),
+        ("solver.replicas", "whole"),
+        ("solver.points_per_system", 1),
+        ("offers[0].supply", 3),
+        ("offers[1].supply", 3),
+    )
+    problem = resolve(parse_spec(asked))
+    form = formulate(problem, find_candidates(problem, WHOLE))
+    assert any(point.exchange is not None for point in form.points)
+    found, best = joint.solve(form.data, Options(gap=1e-9, time_limit_s=30)), whole_enumerated(form)
+    if np.isinf(best):
+        assert found.status == "infeasible"
+    else:
+        assert found.value == pytest.approx(best, rel=1e-6)
+
+
+WHOLE: dict[Any, Any] = {}
 
 
 # -- figures by hand -----------------------------------------------------------------------------------------------------
