@@ -75,7 +75,10 @@ TEXTS = st.text(min_size=1).filter(lambda text: text == text.strip())
 SCALARS = {"string": TEXTS, "integer": st.integers(), "number": st.floats(allow_nan=False, allow_infinity=False)}
 
 
-@given(st.sampled_from(sorted(FIELD)), st.data())
+TYPED = sorted(place for place, node in FIELD.items() if node.types)  # lists of fixed words have none
+
+
+@given(st.sampled_from(TYPED), st.data())
 def test_what_a_field_may_hold_is_read_back_as_it_was(place, data):
     node = FIELD[place]
     entry = st.one_of([SCALARS[kind] for kind in sorted(node.types)])
