@@ -14,7 +14,6 @@ from planner.plan import Plan
 from planner.report.charts.frontier import TITLES, frontier_rows
 from planner.report.locale import Words
 from planner.report.locale.display import MILLION
-from planner.report.words import share_words
 from planner.spec.changes import MISSING, spec_changes
 
 Row = dict[str, Any]
@@ -263,29 +262,3 @@ def kept_shares(plan: Plan) -> dict[str, float]:
     """Return the share of scenarios in which each workload keeps its promises, the least first."""
     found: dict[str, float] = plan.document["confidence"]["workloads"]
     return dict(sorted(found.items(), key=lambda item: item[1]))
-
-
-def promise(plan: Plan, t: Words) -> str:
-    """Name the promise that breaks first; empty where none does."""
-    first = plan.document["confidence"]["breaks_first"]
-    if first is None:
-        return ""
-    metric, _, percentile = first["promise"].partition(".")
-    name = f"{metric.upper()} {percentile}" if percentile else t(f"promise.{metric}")
-    return t("hold.first", workload=first["workload"], promise=name, kept=f"{first['kept']:.0%}")
-
-
-def upgrade(plan: Plan, t: Words) -> str:
-    """Say what keeping more would cost; empty where that is not known."""
-    row = plan.document["confidence"]["upgrade"]
-    if row is None:
-        return ""
-    more = ", ".join(f"{each['count']:,} {each['system']} ({each['site']})" for each in row["systems"])
-    total = plan.totals["cost"]
-    return t(
-        "hold.upgrade",
-        share=f"{row['share']:.0%}",
-        cost=amount(row["cost"], plan.document["spec"].get("currency", "USD"), Words(t.language)),
-        of=t.phrase(share_words(row["cost"] / total)) if total else "–",
-        systems=more,
-    )

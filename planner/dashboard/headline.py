@@ -88,8 +88,8 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
     return level, " ".join(filter(None, (proven, simplified_words(plan, t))))
 
 
-def in_short(plan: Plan, t: Words) -> str:
-    """Say in short what to buy and rent, where, what it comes to, and how sure it is."""
+def in_short(plan: Plan, t: Words, sure: bool = True) -> str:
+    """Say in short what to buy and rent, where, what it comes to, and how sure it is unless that is told apart."""
     kinds: dict[tuple[str, str], dict[str, int]] = {}
     for row in plan.document["fleet"]:
         held = kinds.setdefault((row["system"], row["how"]), {})
@@ -112,8 +112,9 @@ def in_short(plan: Plan, t: Words) -> str:
         words = t("buy.plan_of_a_year", **told)
     else:
         words = t("buy.plan", years=number(float(years)), yearly=amount(cost / years, unit, t), **told)
-    if sure := plan.document.get("confidence"):
-        words += t("buy.sure", kept=f"{sure['kept']:.0%}", scenarios=f"{sure['scenarios']:,}")
+    found = plan.document.get("confidence")
+    if sure and found:
+        words += t("buy.sure", kept=f"{found['kept']:.0%}", scenarios=f"{found['scenarios']:,}")
     return page(words)
 
 

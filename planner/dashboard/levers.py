@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.dashboard.editing import Field
@@ -13,7 +13,7 @@ from planner.spec.document import at
 from planner.spec.workloads import WORK
 from planner.studies.base.varied import is_whole, multiplied, takes_fractions
 
-MOST = 6
+MOST = 8
 SHARE = 0.1  # by which a figure is moved to compare what it is worth
 FACTORS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.75, 2.0)
 
@@ -25,6 +25,8 @@ class Lever:
     field: Field
     base: Any
     values: tuple[Any, ...]
+    worth: float = 0.0
+    """What a tenth of it is worth [as the objective, or in money]; 0 where that is not known."""
 
     @property
     def path(self) -> str:
@@ -52,7 +54,7 @@ def levers(document: Mapping[str, Any], fields: list[Field], plan: Plan | None) 
         ranked = [path for path in ranked if path != latency]
         ranked.insert(min(len(ranked), MOST - 1), latency)
     ranked += [path for path in by_path if path not in ranked]
-    return [by_path[path] for path in ranked[:MOST]]
+    return [replace(by_path[path], worth=worth.get(path, 0.0)) for path in ranked[:MOST]]
 
 
 def _lever(document: Mapping[str, Any], field: Field) -> Lever | None:

@@ -8,12 +8,14 @@ from functools import partial
 from importlib import import_module
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from planner.dashboard import history, sources, units
+from planner.dashboard import history, sources
 from planner.dashboard.frozen import links, shelf
 from planner.dashboard.frozen.front import MINE, VIEW
 from planner.dashboard.frozen.links import LINK
+from planner.dashboard.parts.pages import BEFORE, FIRST, FURTHER, PAGES, PRESENT, PageOf, address_of
 from planner.dashboard.state import store
 from planner.dashboard.state.scenario import BASE, UPLOAD, Scenario, not_kept
 from planner.dashboard.state.session import ID, Work, forked, opened
@@ -28,23 +30,11 @@ from planner.errors import SpecError
 from planner.escape import page
 from planner.messages import DEFAULT, languages
 from planner.report.locale import Words
+from planner.report.outputs.parts import CHANGE
 
 POLL_S = 0.5
 FORK = "fork"  # in the state of the session: the link whose plan the visitor takes over
 VIEWS = "planner.dashboard.views"
-PAGES = {
-    "plan": ":material/receipt_long:",
-    "tables": ":material/table_edit:",
-    "whatif": ":material/tune:",
-    "compare": ":material/compare_arrows:",
-    "explore": ":material/explore:",
-    "hours": ":material/schedule:",
-    "running": ":material/speed:",
-    "catalog": ":material/menu_book:",
-    "gallery": ":material/grid_view:",
-    "new": ":material/add_circle:",
-}
-"""The pages with their icons; each is a module of `views`, loaded when it is first asked for."""
 
 
 def draw() -> None:
@@ -64,25 +54,18 @@ def draw() -> None:
     looking.begin(query)
     work = _work(query)
     t = units_view.chosen(work, t.language, query)
-    pages = {
-        name: st.Page(
-            partial(_draw_page, name, work, t),
-            title=t(f"nav.{name}"),
-            url_path="" if name == "plan" else name,
-            icon=icon,
-            default=name == "plan",
-        )
-        for name, icon in PAGES.items()
-    }
+    pages = _pages(work, t)
     st.session_state.pages = pages
-    chosen = st.navigation(list(pages.values()), position="top")
+    presents = bool(st.session_state.get(PRESENT))
+    chosen = st.navigation(list(pages.values()), position="hidden" if presents else "top")
     if st.session_state.setdefault("page", chosen.url_path) != chosen.url_path:
         st.session_state.page, work.problems = chosen.url_path, ()  # what was refused on another page is over
     bar = st.container(key="bar")
-    first_look = chosen is pages["plan"] and BEGUN not in st.session_state  # nothing was chosen in the bar yet
-    if not first_look:
+    first_look = chosen is pages[FIRST] and BEGUN not in st.session_state  # nothing was chosen in the bar yet
+    if not first_look and not presents:
         with bar:
             _bar(work, t)
+    _links(chosen.url_path, t)
     if work.job:
         st.fragment(_watch, run_every=POLL_S)(work, t)
     if studying.under_way(work.visitor):
@@ -136,7 +119,7 @@ def _frozen(query: dict[str, list[str]]) -> None:
     t = import_module(f"{VIEWS}.frozen").draw(query[LINK][0], _language(), query)
     with bar:
         _choose_language(t)
-    wanted = {**{key: query[key] for key in (LINK, VIEW) if key in query}, **_ways(t)}
+    wanted = {**{key: query[key] for key in (LINK, VIEW) if key in query}, **units_view.ways(t)}
     if query != wanted:
         st.query_params.from_dict(wanted)
 
@@ -161,15 +144,48 @@ def _dead(work: Work, t: Words) -> None:
     st.markdown(t("link.dead.words"))
 
 
-def _draw_page(name: str, work: Work, t: Words) -> None:
+def _pages(work: Work, t: Words) -> dict[str, StreamlitPage]:
+    """List all pages by their names: the navigation, the further pages of its parts, and the addresses of before."""
+    return {
+        name: st.Page(
+            partial(_draw_page, each, work, t),
+            title=t(f"nav.{name}"),
+            url_path=address_of(name),
+            icon=each.icon or None,
+            default=name == FIRST,
+            visibility="visible" if name in PAGES else "hidden",
+        )
+        for name, each in {**PAGES, **FURTHER, **BEFORE}.items()
+    }
+
+
+def _draw_page(each: PageOf, work: Work, t: Words) -> None:
     """Load a page, and draw it."""
-    import_module(f"{VIEWS}.{name}").draw(work, t)
+    draw_it = import_module(f"planner.dashboard.{each.module}").draw
+    draw_it(work, t, each.opens) if each.module.startswith("parts.") else draw_it(work, t)
+
+
+def _links(here: str, t: Words) -> None:
+    """Link the pages of a part from each of them."""
+    part = FURTHER[here].part if here in FURTHER else CHANGE if here == "whatif" else here
+    names = [name for name, each in FURTHER.items() if each.part == part]
+    if names:
+        pages = st.session_state.pages
+        with st.container(horizontal=True, gap="medium", key="links"):
+            st.page_link(pages[part], label=t(f"links.{part}"), icon=":material/linear_scale:")
+            for name in names:
+                st.page_link(pages[name], label=t(f"nav.{name}"), icon=FURTHER[name].icon)
 
 
 STYLE = """<style>
-.stMainBlockContainer { padding-top: 4rem; padding-bottom: 3rem; }
-.st-key-bar { min-height: 4.5rem; }
+.stMainBlockContainer { padding-top: 4rem; padding-bottom: 1rem; }
+.st-key-bar { min-height: 2.6rem; }
+.st-key-head h2 { font-size: 1.6rem; padding: 0; }
 .st-key-tables-head { min-height: 8rem; }
+.st-key-dimmed { opacity: .45; }
+[class*="st-key-risk-"] { border-left: .4rem solid #888; padding: .2rem 0 .2rem 1rem; }
+.st-key-risk-low { border-color: #1a7f37; } .st-key-risk-medium { border-color: #d29922; } .st-key-risk-high { border-color: #cf222e; }
+.st-key-chips button { border: 1px solid #8886; border-radius: 1rem; padding: .1rem .7rem; }
 @media (max-width: 640px) { .stMainBlockContainer h2 { font-size: 1.5rem; } }
 </style>"""
 
@@ -191,8 +207,6 @@ def _bar(work: Work, t: Words) -> None:
         closed = f"upload-{st.session_state.get('uploads', 0)}"  # another one after each upload, so that it closes
         with st.popover(t("choose.upload"), icon=":material/upload:", disabled=work.job is not None, key=closed):
             _upload(work, t)
-        with st.popover(t("share.title"), icon=":material/share:", disabled=bool(work.scenario.problems)):
-            import_module(f"{VIEWS}.share").draw(work, _ways(t), t)
         with st.popover(work.workspace.name or t("workspace.title"), icon=":material/folder_shared:", key="workspace"):
             import_module(f"{VIEWS}.workspace").draw(work, t)
         with st.popover(t("units.title"), icon=":material/straighten:"):
@@ -216,6 +230,7 @@ def _choose(work: Work, t: Words) -> None:
         format_func=lambda name: _title_of(name, uploads, t),
         key=f"source-{at_hand}",
         disabled=work.job is not None,
+        label_visibility="collapsed",
         width=330,
     )
     if chosen is not None and chosen != at_hand:
@@ -255,17 +270,11 @@ def _upload(work: Work, t: Words) -> None:
     st.rerun()
 
 
-def _ways(t: Words) -> dict[str, list[str]]:
-    """Return units and language as parameters of an address."""
-    language = {"lang": [t.language]} if t.language != DEFAULT else {}
-    return {**units.to_address(st.session_state.get("units", {})), **language}
-
-
 def _write_address(work: Work, t: Words) -> None:
     """Put scenario, id and language into the address; unchanged parts stay untouched, and so does an address that leads to nothing."""
     if work.scenario.problems:
         return
-    wanted = {**work.scenario.address(), "id": [work.id], **_ways(t), **looking.address()}
+    wanted = {**work.scenario.address(), "id": [work.id], **units_view.ways(t), **looking.address()}
     there = {name: st.query_params.get_all(name) for name in st.query_params}
     if there != wanted:
         st.query_params.from_dict(wanted)

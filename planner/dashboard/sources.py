@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from catalog.errors import CatalogError
+from catalog.errors import UnknownName
 from catalog.lookup import shipped_catalog
 from catalog.units import UnitError, parse
 from planner import pipeline
@@ -128,7 +128,7 @@ def places_of(plan: Plan) -> dict[str, tuple[float, float]]:
     for site in dict.fromkeys(row["site"] for row in plan.document["schedule"]):
         try:
             region = catalog.get("regions", site)
-        except CatalogError:
+        except UnknownName:  # such as the gateway of an API
             continue
         latitude, longitude = region.get("latitude"), region.get("longitude")
         if latitude is not None and longitude is not None:

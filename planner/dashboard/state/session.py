@@ -6,6 +6,7 @@ base, edits and id, so that it opens one scenario, and never what its owner did 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -46,6 +47,8 @@ class Shown:
     stored: bool = False
     origin: str = ""
     """Of the base whose plan it is."""
+    made_s: float = 0.0
+    """When it was made [s since 1970]; 0 where that is not known."""
     drawn: dict[Any, dict[str, Any] | None] = field(default_factory=dict, compare=False)
     """Charts that were written, in the language of Vega-Lite."""
     sites: dict[str, Shown] = field(default_factory=dict, compare=False)
@@ -67,7 +70,7 @@ class Shown:
 
         if site not in self.sites:
             part = one_site.at_site(self.plan, site)
-            self.sites[site] = Shown(part, self.name, self.findings, self.stored, self.origin)
+            self.sites[site] = Shown(part, self.name, self.findings, self.stored, self.origin, self.made_s)
         return self.sites[site]
 
 
@@ -169,7 +172,7 @@ class Work:
         scenario = scenario or self.scenario
         key = digest(document)
         self.plans.pop(key, None)
-        shown = Shown(plan, scenario.base, findings, origin=scenario.origin)
+        shown = Shown(plan, scenario.base, findings, origin=scenario.origin, made_s=time.time())
         self.plans[key] = shown
         while len(self.plans) > KEPT_PLANS:
             self.plans.pop(next(iter(self.plans)))
@@ -296,7 +299,11 @@ class Work:
             if row["key"] not in self.plans:
                 plan = Plan.of(upgraded(row["plan"]))
                 self.plans[row["key"]] = Shown(
-                    plan, str(plan.document["name"]), tuple(row["findings"]), origin=root.origin
+                    plan,
+                    str(plan.document["name"]),
+                    tuple(row["findings"]),
+                    origin=root.origin,
+                    made_s=row.get("made_s", 0.0),
                 )
 
 
@@ -359,7 +366,7 @@ def _saved_row(scenario: Scenario) -> dict[str, Any]:
 
 
 def _plan_row(key: str, shown: Shown) -> dict[str, Any]:
-    return coded({"key": key, "plan": shown.plan.document, "findings": shown.findings})
+    return coded({"key": key, "plan": shown.plan.document, "findings": shown.findings, "made_s": shown.made_s})
 
 
 def _edits(rows: Sequence[Sequence[Any]]) -> tuple[tuple[str, Any], ...]:

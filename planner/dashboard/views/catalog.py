@@ -1,4 +1,4 @@
-"""The page of the catalog and its accuracy: every figure with its source, predictions against measurements, and figures of one's own."""
+"""Draw the catalog and its accuracy: every figure with its source, predictions against measurements, and figures of one's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamlit import column_config
 from planner.dashboard import answers, cataloguing, own_figures
 from planner.dashboard.state.session import Work
 from planner.dashboard.views import explore, looking
-from planner.dashboard.views.parts import at_hand, choose_part
+from planner.dashboard.views.parts import AtHand
 from planner.dashboard.workers.studying import CALIBRATE
 from planner.errors import SpecError
 from planner.escape import page
@@ -21,7 +21,6 @@ from planner.report.charts import accuracy
 from planner.report.locale import Words
 
 FIGURES, ACCURACY, OWN, CALIBRATION = PARTS = ("figures", "accuracy", "own", "calibration")
-FIRST = FIGURES
 USED = "plan"
 MOST_NAMED = 8
 PERCENT = column_config.NumberColumn(format="percent")
@@ -29,14 +28,8 @@ COLUMNS_OF_RUNS = ("chip", "n_chips", "model", "engine", "isl", "osl", "concurre
 """Columns that benchmarks may not write, as they are offered for all rows."""
 
 
-def draw(work: Work, t: Words) -> None:
-    """Draw the page."""
-    part = choose_part(t("catalog.part"), PARTS, FIRST, lambda name: f"catalog.{name}", "catalog-part", t)
-    here = at_hand(work, t)
-    if here is None:
-        return
-    if part != OWN:
-        st.session_state.pop("own-idle", None)
+def draw_part(work: Work, part: str, here: AtHand, t: Words) -> None:
+    """Draw one of `PARTS`."""
     if part == FIGURES:
         _figures(here.plan, t)
     elif part == ACCURACY:

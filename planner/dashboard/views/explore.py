@@ -1,4 +1,4 @@
-"""The page that explores: studies of the scenario at hand, which run in the background and are drawn as they find something."""
+"""Draw studies of the scenario at hand, which run in the background and are drawn as they find something."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import streamlit as st
 from planner.dashboard.state.session import Work
 from planner.dashboard.views import explore_findings as findings
 from planner.dashboard.views import explore_options as options
-from planner.dashboard.views.parts import at_hand, choose_part, draw_no_plan
+from planner.dashboard.views.parts import at_hand, draw_no_plan
 from planner.dashboard.workers import studying
 from planner.dashboard.workers.studying import ALTERNATIVES, FRONTIER, LADDER, MEASURE, SENSITIVITY, SHARING, Study
 from planner.errors import SpecError
@@ -21,7 +21,6 @@ from planner.report.locale import Words
 
 POLL_S = 0.5
 SIMPLEST, HOLD = "simplest", "hold"
-FIRST = FRONTIER
 STUDIES = {  # what is shown -> the study that finds it; None for what the plan states itself
     FRONTIER: FRONTIER,
     SENSITIVITY: SENSITIVITY,
@@ -34,12 +33,9 @@ STUDIES = {  # what is shown -> the study that finds it; None for what the plan 
 }
 
 
-def draw(work: Work, t: Words) -> None:
-    """Draw the page."""
+def draw_one(work: Work, what: str, t: Words) -> None:
+    """Draw a study."""
     st.caption(t("explore.words"))
-    what = choose_part(
-        t("explore.what"), list(STUDIES), FIRST, lambda name: f"study.{name}", "explore-what", t, named="study"
-    )
     here = at_hand(work, t)
     if here is None:
         return

@@ -9,10 +9,10 @@ from typing import Any
 import streamlit as st
 from streamlit import column_config
 
-from planner.dashboard import exploring, headline
+from planner.dashboard import deciding, exploring, headline
 from planner.dashboard.figures import amount
 from planner.dashboard.state.session import Work
-from planner.dashboard.views.whatif import draw_cards
+from planner.dashboard.views.cards import draw_cards
 from planner.dashboard.workers.study_worker import BEST
 from planner.dashboard.workers.studying import (
     ALTERNATIVES,
@@ -47,7 +47,7 @@ def _table(rows: list[dict[str, Any]], **config: Any) -> None:
 def _frontier(work: Work, study: Study, plan: Plan | None, t: Words) -> None:
     found = study.found or {}
     if "break_even" in found:
-        _break_even(found, t)
+        draw_break_even(found, t)
         return
     if not found["points"]:
         st.info(t("frontier_page.none"))
@@ -109,7 +109,8 @@ def _take_click() -> None:
         st.session_state["frontier-clicked"] = picked[0]["key"]
 
 
-def _break_even(found: Found, t: Words) -> None:
+def draw_break_even(found: Found, t: Words) -> None:
+    """Draw from where on buying costs less than renting."""
     chart = frontier.break_even_chart(found, t)
     if chart is None:
         st.info(t("break_even.none"))
@@ -137,7 +138,7 @@ def _plan(work: Work, plan: Plan, base: Plan | None, t: Words, name: str = "") -
             scenario, renamed = exploring.opened(work.scenario, plan, name)
             work.turn_to(scenario)
             work.verify(scenario.document(), renamed)
-            there = st.session_state["pages"]["plan"]
+            there = st.session_state["pages"]["decision"]
             st.session_state["page"] = there.url_path  # what the server has to say of the plan is told there
             st.switch_page(there)
 
@@ -233,7 +234,7 @@ def draw_hold(plan: Plan, t: Words) -> None:
         )
     shares = exploring.kept_shares(plan)
     st.altair_chart(bars.bar_chart(shares, t("hold.share"), t("column.workload"), bars.SHARE, t), width="stretch")
-    for sentence in (exploring.promise(plan, t), exploring.upgrade(plan, t)):
+    for sentence in (deciding.promise(plan, t), deciding.upgrade(plan, t)):
         if sentence:
             st.markdown(page(sentence))
     if sure["left_out"]:

@@ -41,13 +41,13 @@ def draw(name: str, language: str, query: dict[str, list[str]]) -> Words:
 
 def draw_frozen(shown: Shown, t: Words, title: str = "") -> None:
     """Draw a plan without anything that changes or solves it."""
-    draw_figures(shown, [], t, title)
+    menu = draw_figures(shown, [], t, title)
     if BEGUN not in st.session_state:
         time.sleep(HEAD_START_S)  # as on the page of a plan that can be changed
         st.session_state[BEGUN] = True
-    from planner.dashboard.views import plan_sections  # loaded while the browser draws the figures
+    from planner.dashboard.parts import alone  # loaded while the browser draws the figures
 
-    plan_sections.draw_rest(shown, t, on_repair=None, on_more_time=lambda: None)
+    alone.draw_rest(shown, t, menu)
 
 
 def _made(record: links.Record, t: Words) -> str:

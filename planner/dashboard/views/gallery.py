@@ -52,7 +52,7 @@ def _example(work: Work, name: str, t: Words) -> None:
         _card(title, sentence, plan, t)
         if st.button(t("gallery.open"), key=f"open-{name}", disabled=work.job is not None, icon=OPEN):
             work.choose(name)
-            st.switch_page(st.session_state.pages["plan"])
+            st.switch_page(st.session_state.pages["decision"])
 
 
 def _card(title: str, sentence: str, plan: Plan | None, t: Words) -> None:

@@ -1,4 +1,4 @@
-"""The page of hours and places: sites on a map at an hour, the load served, prices over the year, and the dispatch of electricity."""
+"""Draw hours and places: sites on a map at an hour, the load served, prices over the year, and the dispatch of electricity."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import streamlit as st
 
 from catalog.units import DAY_S
 from planner.dashboard import answers, headline, sources
-from planner.dashboard.state.session import Shown, Work
+from planner.dashboard.state.session import Shown
 from planner.dashboard.views import looking
 from planner.dashboard.views import site as site_view
 from planner.dashboard.views.drawing import draw_chart, draw_to_pick
-from planner.dashboard.views.parts import draw_no_plan
-from planner.dashboard.views.problems import draw_problems
-from planner.errors import SpecError
 from planner.escape import page
 from planner.plan import Plan
 from planner.report.charts import hours, places
@@ -22,18 +19,10 @@ from planner.report.phases import phase_name
 EVENING = 18  # hour that the page opens at
 
 
-def draw(work: Work, t: Words) -> None:
-    """Draw the page."""
-    try:
-        shown = work.shown()
-    except SpecError as error:
-        work.problems = tuple(error.problems)
-        shown = None
-    draw_problems(work, t)
-    phase = hours.first_loaded_phase(shown.plan) if shown is not None and shown.plan.has_answer else None
-    if shown is None or phase is None:
-        if not work.problems:
-            draw_no_plan(work, t)
+def draw_hours(shown: Shown, t: Words) -> None:
+    """Draw the sites at an hour, the load served, prices, and the dispatch; nothing for a plan without load."""
+    phase = hours.first_loaded_phase(shown.plan)
+    if phase is None:
         return
     plan, phases = shown.plan, hours.phases(shown.plan)
     with st.container(horizontal=True, vertical_alignment="bottom"):

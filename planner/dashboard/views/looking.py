@@ -14,7 +14,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 NAMES = (
     "study", "part", "hour", "by", "case", "site", "search", "spec", "block", "kinds", "used", "metric", "chips",
-    "against", "points", "span", "within", "workload", "target", "levers", "budget",
+    "against", "points", "span", "within", "workload", "target", "levers", "budget", "tab",
 )  # fmt: skip
 """Parameters of an address; one of another name asks for nothing."""
 MOST_LETTERS = 200

@@ -64,13 +64,22 @@ def draw_no_plan(work: Work, t: Words) -> None:
         st.info(t("page.no_answer", verdict=headline.verdict(shown.plan, t)[1]))
         pages = st.session_state.get("pages")
         if pages:
-            st.page_link(pages["plan"], label=t("page.to_plan"), icon=":material/arrow_forward:")
+            st.page_link(pages["decision"], label=t("page.to_plan"), icon=":material/arrow_forward:")
         return
     st.info(t("page.no_plan_yet"))
     busy = work.job is not None
     if st.button(t("edit.solve"), key="solve-here", type="primary", disabled=busy, icon=":material/play_arrow:"):
         work.start(work.scenario)
         st.rerun()
+
+
+def to_decision(work: Work) -> None:
+    """Turn to the first page, where the progress and the answer of a solve are in sight; stays where the server has begun none."""
+    if not work.problems:
+        there = st.session_state["pages"]["decision"]
+        st.session_state["page"] = there.url_path  # what the server has to say of the plan is told there
+        st.switch_page(there)
+    st.rerun()
 
 
 def draw_changes(changes: Sequence[Mapping[str, Any]], t: Words) -> None:

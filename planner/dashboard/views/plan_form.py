@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
 from catalog.units import parse, show
 from planner.dashboard import answers, editing, sources
 from planner.dashboard.state.session import Work
+from planner.dashboard.views.parts import to_decision
 from planner.dashboard.workers import bounds
 from planner.errors import SpecError
 from planner.escape import page
@@ -65,20 +67,22 @@ def _edit(work: Work, document: dict[str, object], fields: list[editing.Field], 
                     if field.key in wrong:
                         st.markdown(f":red[:material/error: {page(t.phrase(wrong[field.key]))}]")
     if solve:
-        _start(work, editing.new_values(document, texts, fields))
-        st.rerun()  # so that the form is drawn as busy
+        if _start(work, editing.new_values(document, texts, fields)):
+            to_decision(work)
+        st.rerun()
 
 
-def _start(work: Work, edits: dict[str, object]) -> None:
-    """Solve the scenario with more edits, unless they are wrong: then their problems are told, and nothing changes."""
+def _start(work: Work, edits: dict[str, object]) -> bool:
+    """Solve the scenario with more edits, unless they are wrong: then their problems are told, nothing changes, and the answer is False."""
     try:
         scenario = work.scenario.with_edits(edits)
         sources.resolved(scenario.document())
     except SpecError as error:
         work.problems = tuple(error.problems)
-        return
+        return False
     st.session_state.solves = st.session_state.get("solves", 0) + 1  # another form, closed: the answer is in sight
     work.start(scenario)
+    return True
 
 
 def repair(work: Work) -> None:
@@ -86,6 +90,11 @@ def repair(work: Work) -> None:
     shown = work.shown()
     if shown is not None:
         _start(work, {row["path"]: row["to"] for row in answers.repair(shown.plan)})
+
+
+def _again(work: Work, time_limit: str) -> None:
+    """Solve with another time limit."""
+    _start(work, {"solver.time_limit": time_limit})
 
 
 def more_time(work: Work) -> MoreTime | None:
@@ -96,4 +105,4 @@ def more_time(work: Work) -> MoreTime | None:
     if more <= now:
         return None
     text = show(more, "s")
-    return MoreTime(text, lambda: _start(work, {"solver.time_limit": text}))
+    return MoreTime(text, partial(_again, work, text))

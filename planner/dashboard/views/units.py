@@ -12,6 +12,7 @@ from planner.dashboard.sources import Rate
 from planner.dashboard.state.session import Work
 from planner.errors import SpecError
 from planner.escape import page
+from planner.messages import DEFAULT
 from planner.report.locale import Words
 from planner.report.locale.display import MILLION
 
@@ -68,3 +69,9 @@ def _document(work: Work) -> dict[str, object]:
         return work.scenario.document()
     except SpecError:
         return {}
+
+
+def ways(t: Words) -> dict[str, list[str]]:
+    """Return units and language as parameters of an address."""
+    language = {"lang": [t.language]} if t.language != DEFAULT else {}
+    return {**units.to_address(st.session_state.get("units", {})), **language}

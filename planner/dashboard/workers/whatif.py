@@ -113,6 +113,11 @@ class Kept:
             waits = question in self._queue
             return (self._queue.index(question) + (self._running is not None)) if waits else 0
 
+    def awaits(self, question: Question) -> bool:
+        """Tell whether a question will be answered: it waits, or is under way."""
+        with self._lock:
+            return question is self._running or any(question is each for each in self._queue)
+
     def touch(self) -> None:
         """Say that a page looks at this spec still."""
         self._worker.asked = time.monotonic()

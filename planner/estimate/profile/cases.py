@@ -63,10 +63,13 @@ def _away_s(workload: Mapping[str, Any]) -> float:
 def _case_of(
     stated: Mapping[str, Any], workload: Mapping[str, Any], point: Mapping[str, Any], catalog: Catalog
 ) -> Document | None:
-    """Write the case of a point; None for one that a case cannot state, such as reinforcement learning, or encoders apart."""
+    """Write the case of a point; None for one that a case cannot state, such as reinforcement learning, encoders apart, or tiers of KV cache."""
     pools = point["pools"]
     roles = [pool["role"] for pool in pools]
     if roles not in (["serve"], ["prefill", "decode"], ["train"]):
+        return None
+    known = set(catalog.names("systems"))
+    if any(pool["system"] not in known for pool in pools):  # a system with tiers of KV cache has a name of its own
         return None
     first = pools[0]
     inner = without_demand(stated)

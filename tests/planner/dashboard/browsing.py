@@ -21,8 +21,8 @@ def settled(page):
 
 
 def answered(page):
-    """Wait until the page shows a verdict and stands still."""
-    page.locator("[data-testid=stAlert]").first.wait_for()
+    """Wait until the page shows how sure a plan is, or why there is none, and stands still."""
+    page.locator("[class*=st-key-risk-], [data-testid=stAlert]").first.wait_for()
     return settled(page)
 
 

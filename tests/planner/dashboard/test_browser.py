@@ -32,22 +32,27 @@ DRAWN = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg
 
 def test_charts_are_drawn_and_files_come_down_and_go_up_again(visit):
     page = answered(visit())
-    page.locator("[aria-label^='Chips by site']").first.wait_for(state="attached")
     assert page.get_by_role("heading", name=sources.stored_plan()["name"]).count() == 1
+    page.get_by_role("button", name="Present, share, export").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Tables (CSV)").click()
     with zipfile.ZipFile(io.BytesIO(download.value.path().read_bytes())) as archive:
         assert {f"{table}.csv" for table in TABLES} <= set(archive.namelist())
     with page.expect_download() as download:
         page.get_by_role("button", name="Plan (JSON)").click()
-    assert page.locator(DRAWN).count() >= page.locator("[data-testid=stVegaLiteChart]").count() > 2
+    page.keyboard.press("Escape")
     assert not NO_FIGURE.search(page.locator("main").inner_text())
     before = figures(page)
+    page.get_by_role("link", name="Operations").click()
+    page.locator("[aria-label^='Chips by site']").first.wait_for(state="attached")
+    settled(page)
+    assert page.locator(DRAWN).count() >= page.locator("[data-testid=stVegaLiteChart]").count() > 2
+    assert not NO_FIGURE.search(page.locator("main").inner_text())
     page.locator("[data-testid=stVegaLiteChart]").first.click(position={"x": 150, "y": 50})  # the second bar
     page.get_by_text("alone:").wait_for()
     other = answered(visit())
     upload(other, ("plan.json", download.value.path().read_bytes()))
-    other.get_by_text(re.compile("^Verified:")).wait_for()
+    other.get_by_text(re.compile("Verified:")).wait_for()
     assert figures(other) == before
 
 
@@ -55,11 +60,13 @@ def test_an_edit_is_in_the_address_and_on_a_phone_its_plan_in_sight(visit, tmp_p
     phone = answered(visit(viewport={"width": 390, "height": 844}))
     upload(phone, ("tiny.json", json.dumps({**TINY, "name": HOSTILE}).encode()))
     phone.get_by_text("No plan for this spec yet").wait_for()
+    phone.get_by_test_id("stExpandSidebarButton").or_(phone.get_by_role("link", name="Change")).first.click()
+    phone.get_by_role("link", name="Change").click()
     phone.get_by_text("Change figures and solve").first.click()
     phone.get_by_role("textbox", name="requests per second").fill("25")
     phone.get_by_role("button", name="Solve", exact=True).click()
     found = figures(phone)
-    box = phone.locator("[data-testid=stAlert]").first.bounding_box()
+    box = phone.locator("[class*=st-key-risk-]").first.bounding_box()
     assert 0 <= box["y"] < 844 and phone.evaluate("document.documentElement.scrollWidth") <= 390
     again = answered(visit(phone.url))  # another visitor with the address
     assert figures(again) == found
@@ -110,11 +117,13 @@ def test_what_is_saved_after_a_bookmark_was_opened_is_there_at_the_next_visit(vi
     bookmark = settled(visit("?base=owning")).url
     for name in ("first", "second"):
         page = settled(visit(bookmark))
+        page.get_by_role("link", name="Change").click()
         page.get_by_role("link", name="Compare").click()
         page.get_by_label("Name of the scenario").fill(name)
         page.get_by_role("button", name="Save", exact=True).click()
         page.get_by_text(name, exact=True).first.wait_for()
     page = settled(visit(bookmark))
+    page.get_by_role("link", name="Change").click()
     page.get_by_role("link", name="Compare").click()
     for name in ("first", "second"):
         page.get_by_text(name, exact=True).first.wait_for()
@@ -122,6 +131,7 @@ def test_what_is_saved_after_a_bookmark_was_opened_is_there_at_the_next_visit(vi
 
 def test_a_cell_of_a_table_is_an_edit_in_the_address(visit):
     page = answered(visit())
+    page.get_by_role("link", name="Change").click()
     page.get_by_role("link", name="Spec").click()
     page.get_by_role("tab", name="Sites").click()
     table = page.locator("[data-testid=stDataFrame]:visible").first
@@ -137,15 +147,18 @@ def test_a_cell_of_a_table_is_an_edit_in_the_address(visit):
 
 
 def test_a_click_on_the_map_shows_a_site_alone_on_every_page(visit):
-    page = visit()
-    page.get_by_role("link", name="Hours & places").click()
-    sites = page.locator(f"{DRAWN} .mark-symbol.role-mark path[aria-label*='us-virginia']")
+    page = answered(visit())
+    page.get_by_role("link", name="Operations").click()
+    page.get_by_text("Hours & places", exact=True).first.click()
+    sites = page.locator(f"{DRAWN} .mark-symbol.role-mark path[aria-label*='us-texas']")
     sites.click()
-    page.get_by_role("heading", name="What is served in us-virginia, hour by hour").wait_for()
-    page.locator("[aria-label^='us-virginia over hours']").first.wait_for(state="attached")  # its days and hours
-    page.get_by_role("link", name="Plan", exact=True).click()
-    page.get_by_text("Below, us-virginia alone:").wait_for()
-    page.get_by_role("link", name="Hours & places").click()
+    page.get_by_role("heading", name="What is served in us-texas, hour by hour").wait_for()
+    page.locator("[aria-label^='us-texas over hours']").first.wait_for(state="attached")  # its days and hours
+    page.get_by_text("Deployments", exact=True).first.click()
+    page.get_by_text("Below, us-texas alone:").wait_for()
+    page.get_by_role("button", name="Hours & places").or_(
+        page.get_by_role("radio", name="Hours & places")
+    ).first.click()
     page.get_by_role("button", name="Show all sites").click()
     page.get_by_role("heading", name="What is served, hour by hour").wait_for()
 
@@ -154,7 +167,8 @@ def test_a_point_of_a_frontier_is_clicked_and_becomes_the_scenario(visit):
     page = visit()
     upload(page, ("tiny.json", json.dumps(TINY).encode()))
     page.get_by_text("No plan for this spec yet").wait_for()
-    page.get_by_role("link", name="Explore").click()
+    page.get_by_role("link", name="Reasons").click()
+    page.get_by_text("Frontier", exact=True).first.click()
     page.get_by_role("combobox", name="Against").click()
     page.get_by_role("option", name="demand").click()
     page.get_by_role("slider", name="Points").press("Home")
@@ -170,7 +184,8 @@ def test_a_point_of_a_frontier_is_clicked_and_becomes_the_scenario(visit):
 
 def test_figures_are_found_with_their_source_and_errors_by_chip(visit):
     page = visit()
-    page.get_by_role("link", name="Catalog & accuracy").click()
+    page.get_by_role("link", name="Evidence").click()
+    page.get_by_text("Figures", exact=True).first.click()
     page.get_by_role("textbox", name="Search").fill("H200 hbm_bytes_per_s")
     page.get_by_role("textbox", name="Search").press("Enter")
     page.get_by_text(re.compile(r"^\d of [0-9,]+ figures")).wait_for()
@@ -192,8 +207,9 @@ def english_sentences(page) -> list[str]:
 
 def test_the_pages_in_chinese_hold_no_english_sentence(visit):
     page = visit("?lang=zh")
-    page.get_by_text("方案（JSON）").wait_for()
-    assert "lang=zh" in page.url
+    page.get_by_text("是：").or_(page.get_by_text("风险")).first.wait_for()
+    assert "lang=zh" in page.url and not english_sentences(page)
+    page.get_by_role("link", name="调整").click()
     page.get_by_text("修改数字并求解").first.click()
     page.get_by_role("textbox", name="输出 token").first.fill("3 MB")
     page.get_by_role("button", name="求解", exact=True).click()
@@ -202,17 +218,17 @@ def test_the_pages_in_chinese_hold_no_english_sentence(visit):
     for name, shown in (
         ("问题", "电力"),
         ("比较", "保存"),
-        ("探索", "开始"),
-        ("时段与地点", "按经纬度排列的站点"),
-        ("推理与训练", "屋顶线"),
-        ("目录与精度", "目录中的每个数据"),
+        ("理由", "为何"),
+        ("运行", "部署"),
+        ("性能", "屋顶线"),
+        ("依据", "假设"),
     ):
         page.get_by_role("link", name=name).click()
         page.get_by_text(shown).first.wait_for()
         assert not english_sentences(page), name
     upload(page, ("tiny.json", json.dumps(TINY).encode()), button="上传")
     page.wait_for_url(re.compile("base=upload"))  # it has arrived
-    page.get_by_role("link", name="假设分析").click()
+    page.get_by_role("link", name="调整").click()
     try:
         page.get_by_text("内作答").wait_for()
     except PlaywrightTimeout:

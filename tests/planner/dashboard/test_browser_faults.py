@@ -13,6 +13,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the pat
 
 def test_what_is_typed_just_after_a_row_was_added_stays(visit):
     page = settled(visit("?base=mixed_fleet"))
+    page.get_by_role("link", name="Change").click()
     page.get_by_role("link", name="Spec").click()
     settled(page).get_by_role("tab", name="Sites").click()
     table = page.locator("[data-testid=stDataFrame]:visible").first
@@ -30,6 +31,7 @@ def test_what_is_typed_just_after_a_row_was_added_stays(visit):
 
 def test_what_is_typed_just_after_a_wrong_cell_stays(visit):
     page = settled(visit("?base=mixed_fleet"))
+    page.get_by_role("link", name="Change").click()
     page.get_by_role("link", name="Spec").click()
     settled(page).get_by_role("tab", name="Sites").click()
     settled(page).locator("[data-testid=stDataFrame]:visible").first.click(position={"x": 160, "y": 52})
@@ -47,14 +49,14 @@ def test_what_is_typed_just_after_a_wrong_cell_stays(visit):
 def test_each_step_of_a_visit_is_one_press_of_back(visit):
     page = settled(visit("?base=mixed_fleet"))
     begun = page.evaluate("history.length")
-    page.get_by_role("link", name="Compare").click()
-    page.wait_for_url(re.compile(r"/compare\?.*base=mixed_fleet"))
+    page.get_by_role("link", name="Reasons").click()
+    page.wait_for_url(re.compile(r"/reasons\?.*base=mixed_fleet"))
     settled(page).get_by_role("link", name="Spec").click()
     page.wait_for_url(re.compile(r"/tables\?.*base=mixed_fleet"))
     chosen(settled(page), "quality")
     page.wait_for_url(re.compile(r"/tables\?.*base=quality"))
     assert settled(page).evaluate("history.length") == begun + 3
-    for address in (r"/tables\?.*base=mixed_fleet", r"/compare\?.*base=mixed_fleet", r"/\?.*base=mixed_fleet"):
+    for address in (r"/tables\?.*base=mixed_fleet", r"/reasons\?.*base=mixed_fleet", r"/\?.*base=mixed_fleet"):
         page.go_back()
         page.wait_for_url(re.compile(address))
         assert re.search(address, settled(page).url)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the pat
 def test_a_plan_is_shared_opened_taken_over_and_removed(visit):
     page = settled(visit("?base=owning"))
     own = figures(page)
-    page.get_by_role("button", name="Share", exact=True).click()
+    page.get_by_role("button", name="Present, share, export").click()
     page.get_by_role("textbox", name="Title").fill("For the board")
     page.get_by_role("textbox", name="Your name").fill("Ann")
     page.get_by_role("button", name="Freeze the plan").click()
@@ -31,7 +31,7 @@ def test_a_plan_is_shared_opened_taken_over_and_removed(visit):
     guest.get_by_role("link", name="Make it mine").wait_for()
     assert guest.url == link
     page.reload()  # the cookie is what the owner is known by
-    settled(page).get_by_role("button", name="Share", exact=True).click()
+    settled(page).get_by_role("button", name="Present, share, export").click()
     page.get_by_text(re.compile(r"Your plan links \(1\)")).click()
     page.get_by_role("button", name="Remove").click()
     page.get_by_text("Your plan links").wait_for(state="detached")

@@ -71,10 +71,11 @@ def test_a_part_of_the_catalog_with_its_search_opens_again():
 
 
 def test_a_site_is_in_the_address_of_the_pages_that_show_it():
-    page = opened("", base="mixed_fleet", site="us-texas")
+    page = opened("operations", base="mixed_fleet", site="us-texas")
     assert not page.exception and page.session_state.site == "us-texas" and address(page) == {"site": "us-texas"}
     assert address(opened("hours", base="mixed_fleet", site="us-texas")) == {"site": "us-texas"}
-    assert address(opened("", base="mixed_fleet", site="nowhere")) == {}
+    assert address(opened("operations", base="mixed_fleet", site="nowhere")) == {}
+    assert address(opened("", base="mixed_fleet", site="us-texas")) == {}
 
 
 def test_a_case_is_in_the_address_and_one_that_is_not_there_opens_the_first():
