@@ -3,7 +3,7 @@
     python benchmarks/dashboard.py [--moves N] [--only CHECK ...]
 
 On the main example, with a server of its own; benchmarks/dashboard.md holds the figures and their causes. Needs Linux, the extra `test` and a Chromium on the path.
-Prices and limits are moved by the sliders of What if; each answer is one not given before.
+Prices and limits are moved by the levers of Change; each answer is one not given before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from playwright.sync_api import Browser, Page
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.browser import LAST_LINE, chromium, go_to, opened, served, visited
-from planner.dashboard import headline, sources
+from planner.dashboard import deciding, sources
 from planner.dashboard.frozen import links
 from planner.dashboard.state import store
 from planner.messages import DEFAULT
@@ -169,7 +169,7 @@ def _cpu_s(pid: int) -> float:
 def first_figures(browser: Browser, address: str) -> list[Row]:
     """Open the first page cold, then warm: until its sentence and cards are there, and until all of it is; then click on sites."""
     plan, t = sources.stored_plan(), Words(DEFAULT)
-    cards = len([*headline.plan_metrics(plan, t), *headline.workload_metrics(plan, t)])
+    cards = len(deciding.cost_metrics(plan, t)) + (deciding.odds(plan) is not None) + 3  # chips, peak power, carbon
     rows: list[Row] = []
     page: Page | None = None
     for kind, goal_s, visits in (("cold", 3.0, 1), ("warm", 1.5, 5)):
@@ -186,6 +186,7 @@ def first_figures(browser: Browser, address: str) -> list[Row]:
         rows.append(seconds(f"first figures, {kind}", goal_s, figures))
         rows.append(Row(f"the page to its end, {kind}", "", f"{statistics.median(whole):.2f} s", True))
     assert page is not None
+    go_to(page, "Operations")
     times = []
     for site in list(dict.fromkeys(row["site"] for row in plan.document["fleet"]))[:3] * 2:
         page.wait_for_timeout(1500)  # what was drawn before has ended
@@ -216,7 +217,7 @@ def sliders(browser: Browser, address: str, moves: int) -> list[Row]:
     """Move the slider of a price and that of a latency, there and back, each from its base; answers given before are told by their speed
     and left out: only half of the moves, those away from the base, are new."""
     page, rows = opened(browser, address), []
-    go_to(page, "What if")
+    go_to(page, "Change")
     page.get_by_text("Answered in").wait_for()
     labels = page.locator("[data-testid=stSlider] label").all_inner_texts()
     for what, label, goal_s in (("price", ", buy", 1.5), ("latency", "p95 at most", 4.0)):
@@ -242,7 +243,7 @@ def sliders(browser: Browser, address: str, moves: int) -> list[Row]:
 
 def infeasible(browser: Browser, address: str) -> list[Row]:
     """Solve the main example with too small a budget: until it is said that no plan exists, and until the repair is shown."""
-    page = visited(browser, f"{address}{BASE}&{TOO_LITTLE}")
+    page = visited(browser, f"{address}change{BASE}&{TOO_LITTLE}")
     page.get_by_text("Change figures and solve").first.click()
     button = page.get_by_role("button", name="Solve", exact=True)
     button.wait_for()
@@ -260,7 +261,7 @@ def visitors(browser: Browser, address: str, server: int) -> list[Row]:
     """Let ten visitors ask with ten budgets at once; then close their tabs."""
     pages, most_workers, most_bytes = [], 0, 0
     for budget in BUDGETS_KT:
-        pages.append((budget, visited(browser, f"{address}whatif{BASE}&set=limits.carbon={budget}+kt")))
+        pages.append((budget, visited(browser, f"{address}change{BASE}&set=limits.carbon={budget}+kt")))
     began, emitted = time.perf_counter(), {}
     while len(emitted) < VISITORS:
         running = workers(server)
@@ -295,7 +296,7 @@ def visitors(browser: Browser, address: str, server: int) -> list[Row]:
 def killed(browser: Browser, address: str, server: subprocess.Popen[str]) -> list[Row]:
     """Kill the server while a process works for it."""
     page = opened(browser, address)
-    go_to(page, "What if")
+    go_to(page, "Change")
     until(lambda: bool(workers(server.pid)))
     server.kill()
     server.wait()

@@ -37,7 +37,8 @@ def take(page: Page, name: str) -> None:
 def explore(browser: Browser, address: str) -> None:
     """Draw a frontier, and show the plan of its second point."""
     page = opened(browser, address)
-    go_to(page, "Explore")
+    go_to(page, "Reasons")
+    page.get_by_text("Frontier", exact=True).first.click()
     page.get_by_role("button", name="Start").click()
     page.get_by_text("The study has come to its end").wait_for(timeout=LONGEST_STUDY_MS)
     page.get_by_role("combobox", name="Plan of a point").click()
@@ -48,6 +49,7 @@ def explore(browser: Browser, address: str) -> None:
 
 def tables(page: Page) -> None:
     """Take a picture of the tables of a spec, with a power that is none."""
+    go_to(page, "Change")
     go_to(page, "Spec")
     page.get_by_role("tab", name="Sites").click()
     table = page.locator("[data-testid=stDataFrame]:visible").first
@@ -68,7 +70,11 @@ def first(browser: Browser, address: str) -> None:
     take(page, "dashboard_plan")
     take(opened(browser, address, PHONE), "dashboard_phone")
     take(opened(browser, f"{address}?lang=zh", WIDE, "dark"), "dashboard_zh_dark")
-    go_to(page, "Hours & places")
+    go_to(page, "Reasons")
+    page.get_by_text("Why this plan").wait_for()
+    take(page, "dashboard_reasons")
+    go_to(page, "Operations")
+    page.get_by_text("Hours & places", exact=True).first.click()
     page.get_by_text("Sites by longitude").wait_for()
     take(page, "dashboard_hours")
 
@@ -78,12 +84,13 @@ def more(browser: Browser, address: str) -> None:
     page = opened(browser, address)
     tables(page)
     page = opened(browser, address)
-    go_to(page, "Serving & training")
+    go_to(page, "Physics")
     page.get_by_text("Operators on the roofline").wait_for()
     page.set_viewport_size(TALL)
     take(page, "dashboard_running")
     page.set_viewport_size(WIDE)
-    go_to(page, "Catalog & accuracy")
+    go_to(page, "Evidence")
+    page.get_by_text("Figures", exact=True).first.click()
     page.get_by_text(re.compile("of [0-9,]+ figures")).wait_for()
     take(page, "dashboard_catalog")
 
@@ -91,7 +98,7 @@ def more(browser: Browser, address: str) -> None:
 def whatif(browser: Browser, address: str) -> None:
     """Move a slider, and take what it changes."""
     page = opened(browser, address)
-    go_to(page, "What if")
+    go_to(page, "Change")
     page.get_by_text("Answered in").wait_for(timeout=LONGEST_STUDY_MS)
     page.locator("[data-testid=stSlider] input[type=range]").first.press("ArrowRight")
     page.get_by_text("Fleet before and after").wait_for()

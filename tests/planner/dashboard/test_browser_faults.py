@@ -49,14 +49,14 @@ def test_what_is_typed_just_after_a_wrong_cell_stays(visit):
 def test_each_step_of_a_visit_is_one_press_of_back(visit):
     page = settled(visit("?base=mixed_fleet"))
     begun = page.evaluate("history.length")
-    page.get_by_role("link", name="Reasons").click()
-    page.wait_for_url(re.compile(r"/reasons\?.*base=mixed_fleet"))
+    page.get_by_role("link", name="Change").click()
+    page.wait_for_url(re.compile(r"/change\?.*base=mixed_fleet"))
     settled(page).get_by_role("link", name="Spec").click()
     page.wait_for_url(re.compile(r"/tables\?.*base=mixed_fleet"))
     chosen(settled(page), "quality")
     page.wait_for_url(re.compile(r"/tables\?.*base=quality"))
     assert settled(page).evaluate("history.length") == begun + 3
-    for address in (r"/tables\?.*base=mixed_fleet", r"/reasons\?.*base=mixed_fleet", r"/\?.*base=mixed_fleet"):
+    for address in (r"/tables\?.*base=mixed_fleet", r"/change\?.*base=mixed_fleet", r"/\?.*base=mixed_fleet"):
         page.go_back()
         page.wait_for_url(re.compile(address))
         assert re.search(address, settled(page).url)
