@@ -611,7 +611,7 @@ def test_a_point_of_the_plan_is_looked_at_and_changed(tiny_plan):
     page = opened_at("running", work_with(json.loads(TINY), tiny_plan))
     assert not page.exception and not page.error and not page.warning
     assert page.selectbox[-4].value.startswith("point/chat · us-virginia")
-    assert len(page.get("vega_lite_chart")) == 3  # the fleet, load and price at its site
+    assert len(page.get("vega_lite_chart")) == 5
     before = metrics(page)
     prompt = next(box for box in page.number_input if box.key.startswith("prompt-"))
     page = prompt.set_value(4000).run()
