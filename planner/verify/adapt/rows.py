@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from models.arrays import Floats
-from planner.plan.rows.adapt import Adaptation
+from planner.plan.rows.adapt import Adaptation, DecisionDate
 from planner.plan.rows.adapt_policy import Commitment, Layout
 from planner.problem.facts import ResolvedSpec
 from planner.problem.phases import BY_WINDOW
@@ -31,7 +31,11 @@ def check_rows(
     report: Report, found: Adaptation, problem: ResolvedSpec, schedule: Schedule, document: Mapping[str, Any]
 ) -> None:
     """Check dates, commitments and layouts against the problem that is cut at the dates, and the tables that follow from them."""
-    report.equal("adaptation.dates", list(found["dates"]), dates_of(schedule), RELATIVE_TOL)
+    expected = dates_of(schedule)
+    stated: list[DecisionDate] = [
+        {"at_s": row["at_s"], "performance": row["performance"], "demand": row["demand"]} for row in found["dates"]
+    ]
+    report.equal("adaptation.dates", stated, expected, RELATIVE_TOL)
     if report.found:
         return
     pricer = Pricer(problem, document)
