@@ -18,11 +18,11 @@ LEAST = 1e-9  # systems
 
 
 def used_options(found: Adapted) -> frozenset[int]:
-    """Return the options that the tree or some fresh scenario uses."""
+    """Return the options that the tree or some fresh scenario may use: all that are paid by use, and those that are held."""
     data, fresh = found.model.data, found.fresh
     most = np.maximum(found.first.held.max(axis=1, initial=0.0), fresh.held.max(axis=0, initial=0.0))
     held = {int(data.option[u]) for u in np.flatnonzero(most > LEAST)}
-    return frozenset(held | {int(k) for k in np.flatnonzero(fresh.used.max(axis=0, initial=0.0) > LEAST)})
+    return frozenset(held | {int(k) for k in np.flatnonzero(data.by_use)})
 
 
 def commitments(found: Adapted) -> list[Commitment]:

@@ -40,7 +40,7 @@ def test_a_truthful_plan_holds_and_is_replayed(adapted):
     [
         (("fresh", "kept"), lambda kept: round(0.5 * 300 * kept) / 300, "adaptation.fresh.kept"),
         (("fresh", "cost"), lambda cost: 0.8 * cost, "adaptation.fresh.cost"),
-        (("fresh", "p90"), lambda cost: 0.8 * cost, "adaptation.fresh.p90"),
+        (("fresh",), lambda fresh: fresh | {"p90": fresh["p10"]}, "adaptation.fresh.p90"),
         (("layouts", 0, "capacity"), lambda rate: 1.01 * rate, "adaptation.layouts[0].capacity"),
         (("layouts", 0, "pools", 0, "extra_power_w"), lambda watts: 1.01 * watts, "adaptation.layouts[0].extra_power_w[0]"),
         (("commitments", 0, "cost"), lambda cost: 0.99 * cost, "adaptation.commitments[0].cost"),
