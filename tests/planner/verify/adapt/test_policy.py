@@ -22,6 +22,7 @@ def adapted(root):
     """Plan the phases of the example with fewer leaves and scenarios than usual."""
     spec = json.loads((root / "examples/adapt/phases.json").read_text(encoding="utf-8"))
     spec["adapt"] |= {"scenarios": 60, "risk": "expected"}
+    spec["solver"]["time_limit"] = "600 s"  # so that all scenarios are valued on a busy machine too
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("LEAVES", (15,)), ("CHECKED", 60), ("FRESH", 300), ("SAMPLES", 0)):
             patch.setattr(search, name, value)
