@@ -96,15 +96,6 @@ class AdaptModel:
             costs=costs,
         )
 
-    def best_layouts(self, drawn: Drawn) -> list[Ints]:
-        """Return by way which of its layouts carries most in each scenario."""
-        still = replace(drawn.scenarios, demand={name: np.ones(drawn.count) for name in drawn.scenarios.demand})
-        capacities = Capacities(self.sampled, self.candidates.pools, still, self.curves)
-        return [
-            np.argmax([capacities.of(each) / _systems(each.point) for each in layouts], axis=0)
-            for layouts in self.layouts
-        ]
-
     def _rents(self) -> Bools:
         """Tell which holdings are rents, [U]."""
         return np.array([self.options[k].offer.how == RESERVED for k in self.data.option], dtype=bool)

@@ -13,9 +13,8 @@ from scipy.stats import t as student
 from catalog.units import DAY_S, YEAR_S
 from planner.adapt.dates import Dates
 from planner.adapt.deliveries import borders
-from planner.adapt.draws import drawn
 from planner.adapt.model import AdaptModel, OptionKey, build_model, key_of
-from planner.adapt.search import FRESH, LEVEL, SAMPLE_LEAVES, Adapted, Question, money, searched
+from planner.adapt.search import LEVEL, SAMPLE_LEAVES, Adapted, Question, money, searched
 from planner.adapt.stated import commitments, demand_paths, groups, layouts
 from planner.adapt.triggers import opened, row_of, tree_of, triggers
 from planner.candidates.fleet_options import FleetOption, build_fleet_options
@@ -216,7 +215,7 @@ def _section(found: Adapted, asked: Adapt, plan: Plan) -> Adaptation:
         "dates": _dates(dates, asked),
         "prices": price_ranges(found.model.sampled), "deliveries": _deliveries(found),
         "sign": _signed(found), "kept": _kept(found), "open": opened(found), "triggers": triggers(tree), "tree": tree,
-        "commitments": commitments(found), "layouts": layouts(found, drawn(found.model.sampled, FRESH, asked.seed + 1)),
+        "commitments": commitments(found), "layouts": layouts(found),
         "groups": groups(found.model, found.tree), "paths": demand_paths(found.tree),
         "leaves": found.tree.leaves.count, "slots": found.model.data.slots,
         "tree_cost": float(weight @ costs) + other, "tree_kept": float(weight @ found.first.kept), "unserved_factor": found.factor,

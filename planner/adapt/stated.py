@@ -7,7 +7,6 @@ from itertools import groupby
 
 import numpy as np
 
-from planner.adapt.draws import Drawn, as_predicted
 from planner.adapt.model import AdaptModel
 from planner.adapt.search import Adapted
 from planner.adapt.tree import Tree
@@ -51,16 +50,14 @@ def commitments(found: Adapted) -> list[Commitment]:
     return rows
 
 
-def layouts(found: Adapted, fresh: Drawn) -> list[Layout]:
-    """List the layouts that are the best of their way in some leaf or fresh scenario, and the points of jobs, on options in use."""
+def layouts(found: Adapted) -> list[Layout]:
+    """List the layouts behind all ways to serve on options in use, and the points of jobs there; each once, whatever the demand that it serves."""
     model, data, used = found.model, found.model.data, used_options(found)
     points: dict[tuple[object, ...], OperatingPoint] = {}
-    for scenarios in (found.tree.drawn, fresh, as_predicted(model.sampled)):
-        best = model.best_layouts(scenarios)
-        for g, each in enumerate(model.layouts):
-            if int(data.way_option[g]) in used:
-                for i in np.unique(best[g]):
-                    points.setdefault(each[i].key[:-1], each[i].point)
+    for g, each in enumerate(model.layouts):
+        if int(data.way_option[g]) in used:
+            for deployment in each:
+                points.setdefault(deployment.key[:-1], deployment.point)
     rows = [_layout(point) for point in points.values()]
     return rows + [_layout(point) for h, point in enumerate(model.jobs) if int(data.job_option[h]) in used]
 

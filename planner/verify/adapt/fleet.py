@@ -15,7 +15,6 @@ from planner.plan.rows.adapt_policy import Layout
 from planner.problem.facts import ServingFacts, TrainingFacts
 from planner.problem.intervals import network
 from planner.scenarios.redispatch import BatchCurve
-from planner.verify.adapt.cut import BORDER_S, Schedule
 from planner.verify.adapt.dispatch import Fleet
 from planner.verify.adapt.hours import Hours, hours_of
 from planner.verify.adapt.rows import Pricer
@@ -151,11 +150,6 @@ class PolicyReader:
             undone_price=np.array([undone[job.name] for job in problem.training]),
         )  # fmt: skip
         return fleet, window
-
-    def windows_by(self, schedule: Schedule) -> list[int]:
-        """Count the windows that have ended by each date, whether it knows demand or not."""
-        ends = np.asarray(self.calendar.edges_s, dtype=float)[1:]
-        return [int(np.count_nonzero(ends <= at + BORDER_S)) for at in schedule.at_s]
 
     def _prices(self) -> tuple[dict[str, float], dict[str, float]]:
         """Price a request, and a job, that is left undone: a multiple of the plan's cost of one."""

@@ -16,8 +16,7 @@ from planner.verify.adapt.dispatch import Dispatch, Outcomes
 from planner.verify.adapt.fleet import PolicyReader, demanded
 from planner.verify.adapt.rows import Pricer
 from planner.verify.adapt.worlds import Worlds, draw_worlds
-from planner.verify.findings import RELATIVE_TOL, Report
-from planner.verify.fleet.options import key_of
+from planner.verify.findings import Report
 
 WORLDS, LEAST_WORLDS, SEED = 2000, 200, 62  # fresh worlds, fewer where a program is large, and the seed of their draws
 WORK = 400_000  # columns of all programs together
@@ -36,7 +35,6 @@ class Replayed:
     leaves: Outcomes
     fresh: Outcomes
     weight: Floats
-    needs: Mapping[tuple[str, float], Floats]  # by workload and date, of each leaf over the prediction
 
 
 def replayed(
@@ -62,36 +60,7 @@ def replayed(
     given = np.where(at < max(schedule.free_from, 1), given, np.nan)
     fresh = dispatch.run(demanded(worlds.growth, reader.classes, window, worlds.count), rates, given, factor)
     dearer = [Outcomes(each.cost + other, each.kept, each.held) for each in (leaves, fresh)]
-    needs = needs_again(reader, schedule, known, tree)
-    return Replayed(dearer[0], dearer[1], np.array(found["tree"]["weight"]), needs)
-
-
-def needs_again(
-    reader: PolicyReader, schedule: Schedule, rates: Floats, tree: Worlds
-) -> dict[tuple[str, float], Floats]:
-    """Compute the systems that each workload needs by each date over those predicted, in each leaf: most demand so far over the rate of the systems signed.
-
-    Left out: workloads that a system does not serve at one rate wherever their requests come from.
-    """
-    signed = np.zeros(len(reader.keys))
-    for row in reader.found["commitments"]:
-        if row["decided_s"] == 0.0 and not row["returns"]:
-            signed[reader.keys[key_of(row)]] += row["counts"][0]
-    predicted = reader.rates({}, 1)
-    found = {}
-    for workload in reader.problem.serving:
-        mine = [g for g, way in enumerate(reader.ways) if way.workload is workload]
-        by_option = {reader.ways[g].option: g for g in mine if signed[reader.ways[g].option] > 0}
-        alike = all(np.allclose(rates[:, g], rates[:, by_option.get(reader.ways[g].option, g)]) for g in mine)
-        ways = [g for g in by_option.values() if rates[:, g].max() > 0]
-        if not alike or not ways:
-            continue
-        weights = np.array([signed[reader.ways[g].option] for g in ways])
-        able, as_predicted = rates[:, ways] @ weights, float(predicted[0, ways] @ weights)
-        for at, windows in zip(schedule.at_s[1:], reader.windows_by(schedule)[1:], strict=True):
-            asked = tree.growth[workload.name][:, :windows].max(axis=1)
-            found[workload.name, at] = asked * as_predicted / np.maximum(able, 1e-9 * able.max())
-    return found
+    return Replayed(dearer[0], dearer[1], np.array(found["tree"]["weight"]))
 
 
 def leaves_of(found: Adaptation) -> Worlds:
@@ -163,10 +132,6 @@ def compare(report: Report, found: Adaptation, again: Replayed) -> None:
     other = again.weight @ (np.array(tree["kept"], dtype=bool) != leaves.kept)
     if other > KEPT_TOL and found["risk"] != "cvar":
         report.say("adaptation.tree.kept", "verify.replayed_kept", share=f"{float(other):.1%}")
-    for i, row in enumerate(tree["needs"]):
-        need = again.needs.get((row["workload"], row["decided_s"]))
-        if need is not None:
-            report.equal(f"adaptation.tree.needs[{i}].over", row["over"], need.tolist(), RELATIVE_TOL)
     if fresh["scenarios"] < LEAST_STATED:
         return
     count, stated = len(fresh_cost := again.fresh.cost), fresh["scenarios"]

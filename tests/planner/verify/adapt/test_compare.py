@@ -15,9 +15,8 @@ from planner.verify.findings import Report
 
 COUNT = 1000
 COSTS = np.linspace(50.0, 150.0, COUNT)
-NEEDS = {("chat", 9.0): np.array([1.0, 1.5])}
 SECTION = {
-    "risk": "expected", "tree_cost": 100.0, "tree": {"weight": [0.5, 0.5], "cost": [80.0, 120.0], "kept": [True, False], "needs": [{"workload": "chat", "decided_s": 9.0}]},
+    "risk": "expected", "tree_cost": 100.0, "tree": {"weight": [0.5, 0.5], "cost": [80.0, 120.0], "kept": [True, False]},
     "fresh": {"scenarios": 1000, "kept": 0.8, "cost": 100.0, "p10": 60.0, "p90": 140.0},
 }  # fmt: skip
 
@@ -26,13 +25,14 @@ def outcomes(costs, kept):
     return Outcomes(np.asarray(costs, dtype=float), np.asarray(kept, dtype=bool), np.zeros((len(costs), 0)))
 
 
-def places(change=None, leaves=((80.0, 120.0), (True, False)), risk="expected", needs=(1.0, 1.5)):
+def places(change=None, leaves=((80.0, 120.0), (True, False)), risk="expected"):
     section = copy.deepcopy(SECTION) | {"risk": risk}
-    section["tree"]["needs"][0]["over"] = list(needs)
     if change:
         section["fresh"] |= change
-    report, fresh = Report(), outcomes(COSTS, np.arange(COUNT) % 5 > 0)
-    compare(report, section, Replayed(outcomes(*leaves), fresh, np.array([0.5, 0.5]), NEEDS))
+    report = Report()
+    compare(
+        report, section, Replayed(outcomes(*leaves), outcomes(COSTS, np.arange(COUNT) % 5 > 0), np.array([0.5, 0.5]))
+    )
     return [finding.path for finding in report.found]
 
 
@@ -59,10 +59,6 @@ def test_leaves_are_compared_one_by_one():
         places(leaves=((80.0, 118.0), (True, False)), risk="cvar") == []
     )  # the program leaves cheap leaves dearer than they must be
     assert places(leaves=((80.0, 122.0), (True, False)), risk="cvar") == ["adaptation.tree.cost[1]"]
-
-
-def test_needs_of_leaves_are_compared():
-    assert places(needs=[1.0, 1.51]) == ["adaptation.tree.needs[0].over[1]"]
 
 
 def test_worlds_follow_what_they_have_seen_and_nothing_later():

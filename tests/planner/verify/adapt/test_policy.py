@@ -60,15 +60,6 @@ def test_a_changed_figure_is_noticed(adapted, place, change, path):
     assert path in {finding.path for finding in verify_plan(Plan(wrong))}
 
 
-def test_needs_that_are_others_are_noticed_though_rules_follow_from_them(adapted):
-    wrong = copy.deepcopy(adapted)
-    found = wrong["adaptation"]
-    for row in (*found["tree"]["needs"], *found["triggers"]):
-        key = "over" if "over" in row else "above"
-        row[key] = [1.1 * each for each in row[key]] if key == "over" else 1.1 * row[key]
-    assert {finding.path.partition("[")[0] for finding in verify_plan(Plan(wrong))} == {"adaptation.tree.needs"}
-
-
 def test_leaves_that_cost_something_else_are_noticed(adapted):
     """Two leaves whose costs move apart still have the stated mean."""
     wrong = copy.deepcopy(adapted)
