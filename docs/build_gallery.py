@@ -227,12 +227,12 @@ def chart_of(plan: Plan, picture: str) -> tuple[str, Any]:
 
 def study_chart(part: Data) -> tuple[str, Any]:
     """Return (words, chart) of a column of a study's table."""
-    from planner.report.charts.bars import NUMBER, bar_chart
+    from planner.report.charts.bars import AMOUNT, bar_chart
 
     asked = part["picture"]
     rows = table_columns(study_tables(part)[1][asked["table"]], asked["name"], asked["value"])
     values = {name: float(value.replace(",", "").rstrip("%")) for name, value in rows if value}
-    chart = bar_chart(values, asked["value"], asked["name"], NUMBER, Words(DEFAULT))
+    chart = bar_chart(values, asked["value"], asked["name"], AMOUNT, Words(DEFAULT))
     return chart.to_dict()["description"], chart
 
 
