@@ -51,10 +51,11 @@ def test_it_has_the_shape_of_today_and_prints(path: Path) -> None:
 
 
 def test_it_holds_but_for_predictions_by_the_laws_of_its_day(path: Path) -> None:
-    """The fixtures of schema 1 have the version of today and its laws of the day before: `verify` compares their points exactly, and asks what loads cost."""
+    """The fixtures of schema 1 have the version of today and its laws of the day before: `verify` compares their points exactly, and asks what loads cost and for the codes of limits."""
     found = [str(finding) for finding in verify_plan(load_plan(path))]
     known = re.compile(
         r"workloads\[0\]\.points\[|deployments\[\d+\]\.(pools\[\d+\]\.(relay_cost|loads)|weights_path): says None"
+        r"|limits: must be those of the spec"
     )
     assert [words for words in found if not known.match(words)] == []
 
