@@ -50,7 +50,10 @@ class Holding:
 
 
 def planned_holdings(plan: Plan, problem: ResolvedSpec, day: date) -> list[Holding]:
-    """List what the plan has obtained by `day`: bought systems that are not retired, and reserved ones, from the start of the horizon on."""
+    """List what the plan has obtained by `day`: bought systems that are not retired, and reserved ones, from the start of the horizon on.
+
+    Systems that are ordered by then and come later, by the `delivery` of their offer, are `late`.
+    """
     offers = {offer.path: offer for offer in problem.offers}
     edges, start = problem.calendar.edges_s, problem.calendar.start
     found = list(_signed(plan, problem, day))
@@ -63,9 +66,10 @@ def planned_holdings(plan: Plan, problem: ResolvedSpec, day: date) -> list[Holdi
         first, last = row.get("windows") or (0, problem.calendar.windows - 1)
         came = start + timedelta(days=int(float(edges[first]) // DAY_S))
         gone = math.inf if float(edges[last + 1]) > float(edges[-1]) - BORDER_TOL_S else float(edges[last + 1])
-        if came <= day and (day - start).days * DAY_S < gone:
+        if _ordered(offer, came) <= day and (day - start).days * DAY_S < gone:
             price = row.get("price", offer.prices[row["site"]])
-            found.append(Holding(offer, row["site"], row["topology"], int(row["count"]), came, float(price), _phase(row)))  # fmt: skip
+            count, late = (int(row["count"]), 0) if came <= day else (0, int(row["count"]))
+            found.append(Holding(offer, row["site"], row["topology"], count, came, float(price), _phase(row), late))  # fmt: skip
     return found
 
 
@@ -82,10 +86,16 @@ def _signed(plan: Plan, problem: ResolvedSpec, day: date) -> Iterator[Holding]:
         ):
             continue
         came = problem.calendar.start + timedelta(days=int(row["from_s"] // DAY_S))
-        if offer.how in (BUY, RESERVED) and came <= day:
+        if offer.how in (BUY, RESERVED) and _ordered(offer, came) <= day:
+            count, late = (int(row["count"]), 0) if came <= day else (0, int(row["count"]))
             yield Holding(
-                offer, row["site"], row["topology"], int(row["count"]), came, float(offer.prices[row["site"]])
-            )
+                offer, row["site"], row["topology"], count, came, float(offer.prices[row["site"]]), late=late
+            )  # fmt: skip
+
+
+def _ordered(offer: OfferFacts, came: date) -> date:
+    """Return the day on which systems that come on a day are ordered: the typical time of delivery before, where the offer states one."""
+    return came if offer.lead_s is None else came - timedelta(days=math.ceil(offer.lead_s[1] / DAY_S))
 
 
 def _phase(row: FleetRow) -> str | None:
@@ -108,9 +118,12 @@ def as_delivered(
         if each.place not in delivered:
             found.append(each)
             continue
-        more = left[each.place] if last[each.place] == i else min(left[each.place], each.count)
+        ordered = each.count + each.late
+        more = left[each.place] if last[each.place] == i else min(left[each.place], ordered)
         left[each.place] -= more
-        found.append(replace(each, count=more, late=max(each.count - more, 0)))
+        found.append(
+            replace(each, count=more, late=max(ordered - more, 0), came=min(each.came, day) if more else each.came)
+        )
     problems = []
     for place, count in delivered.items():
         if place in last or not count:
@@ -173,12 +186,12 @@ def rented_entries(holdings: Iterable[Holding], day: date, currency: str) -> lis
 def orders(
     holdings: Iterable[Holding], expected: Mapping[Place, date], day: date, currency: str
 ) -> Iterator[dict[str, Any]]:
-    """Write open orders as offers of as many systems at their site and price, from the expected day on; from `day` where none is known."""
+    """Write open orders as offers of as many systems at their site and price, from the expected day on; where none is known from the planned one, `day` at the earliest."""
     for each in holdings:
         if each.late:
             rent = each.offer.how == RESERVED
             price = f"{each.price * (HOUR_S if rent else 1.0):.12g} {currency}" + ("/h" if rent else "")
-            comes = max(expected.get(each.place, day), day)
+            comes = max(expected.get(each.place, each.came), day)
             later = {"available_from": comes.isoformat()} if comes > day else {}
             term = {"term": f"{each.offer.term_s / DAY_S:.12g} d", "exit_fee": each.offer.exit_fee} if rent else {}
             covered = {"includes": ["software"]} if each.offer.with_software else {}
