@@ -65,7 +65,9 @@ class Adapt(Block):
         for date in self.dates or ():
             if not known <= set(date.knows):
                 raise ValueError(Message.of("spec.adapt_forgets").text())
-            known = set(date.knows)
+            known = {
+                name for name in date.knows if self.prices or name != "prices"
+            }  # prices that do not vary are known anyway
         return self
 
     def decided(self, years: int) -> list[DecisionDate]:
