@@ -105,7 +105,7 @@ class CarbonSplit:
         said = list(self.frontier.words)
         savings = {way: self.saving(self.points[0].of(way)) if self.points else None for way in self.ways}
         known = {way: share for way, share in savings.items() if share is not None}
-        if BOTH in known:
+        if BOTH in known and set(self.ways) >= set(WAYS):
             rest = {way: f"{known[way]:.1%}" if way in known else "–" for way in WAYS}
             said.append(
                 Message.of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -134,3 +135,10 @@ def test_ways_are_read_and_wrong_ones_are_named(capsys, tmp_path):
     ):
         assert main(["frontier", str(file), *more]) == INVALID
         assert "--by" in capsys.readouterr().err
+
+
+def test_a_sentence_names_no_way_that_was_not_asked_for(one_site):
+    told = one_site.words
+    assert any("moving work in time saves" in words for words in told)
+    some = replace(one_site, ways=("neither", "both"))
+    assert not any("moving work in time saves" in words for words in some.words)
