@@ -99,7 +99,7 @@ def tree_of(found: Adapted, other_cost: float) -> DecisionTree:
 
 
 def triggers(tree: DecisionTree) -> list[Trigger]:
-    """Write what the tree orders later as rules on the need of one workload."""
+    """Write what the tree orders later as rules on the need of one workload; without those that agree in fewer scenarios than never to order."""
     weight = np.array(tree["weight"])
     rules = []
     for order in tree["orders"]:
@@ -107,7 +107,8 @@ def triggers(tree: DecisionTree) -> list[Trigger]:
             row["workload"]: np.array(row["over"]) for row in tree["needs"] if row["decided_s"] == order["decided_s"]
         }
         rules.append((-order["cost"], _rule(order, np.array(order["counts"]), needs, weight)))
-    return [rule for _, rule in sorted(rules, key=lambda pair: pair[0])[:MOST]]
+    told = [(cost, rule) for cost, rule in rules if rule["agrees"] > 1 - rule["share"] + ALWAYS]
+    return [rule for _, rule in sorted(told, key=lambda pair: pair[0])[:MOST]]
 
 
 def _rule(order: TreeOrder, counts: Floats, needs: dict[str, Floats], weight: Floats) -> Trigger:

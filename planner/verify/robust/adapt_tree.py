@@ -29,7 +29,8 @@ def check_tree(plan: Report, found: Adaptation) -> None:
     plan.equal("adaptation.tree.weight", sum(tree["weight"]), 1.0, SUM_TOL)
     plan.equal("adaptation.tree_cost", found["tree_cost"], _mean(tree, tree["cost"]), SUM_TOL)
     plan.equal("adaptation.tree_kept", found["tree_kept"], _mean(tree, [float(each) for each in tree["kept"]]), SUM_TOL)
-    dearest = sorted(tree["orders"], key=lambda row: -row["cost"])[:MOST_RULES]
+    told = [order for order in tree["orders"] if _says_more_than_never(tree, order)]
+    dearest = sorted(told, key=lambda row: -row["cost"])[:MOST_RULES]
     if [_way(row) for row in found["triggers"]] != [_way(row) for row in dearest]:
         plan.say("adaptation.triggers", "verify.rules_of_orders")
         return
@@ -46,19 +47,36 @@ def _mean(tree: DecisionTree, values: Sequence[float]) -> float:
     return sum(weight * value for weight, value in zip(tree["weight"], values, strict=True))
 
 
+def _orders(order: TreeOrder) -> list[bool]:
+    return [count > ORDERED for count in order["counts"]]
+
+
+def _needs(tree: DecisionTree, order: TreeOrder) -> dict[str, list[float]]:
+    return {row["workload"]: row["over"] for row in tree["needs"] if row["decided_s"] == order["decided_s"]}
+
+
+def _agreement(tree: DecisionTree, orders: Sequence[bool], over: Sequence[float], above: float) -> float:
+    says = [need >= above * (1 - SAME_TOL) for need in over]
+    return _mean(tree, [float(a == b) for a, b in zip(says, orders, strict=True)])
+
+
+def _says_more_than_never(tree: DecisionTree, order: TreeOrder) -> bool:
+    """Tell whether some rule, or always to order, says the same as the tree in more of its scenarios than never to order."""
+    orders = _orders(order)
+    share = _mean(tree, [float(each) for each in orders])
+    best = [_agreement(tree, orders, over, above) for over in _needs(tree, order).values() for above in over]
+    return max([share, *best]) > 1 - share + SAME_TOL
+
+
 def _check_rule(plan: Report, path: str, tree: DecisionTree, rule: Trigger, order: TreeOrder) -> None:
     """Compute again how often the leaves order, how much, and how often the rule says the same; no other rule may say it more often."""
-    orders = [count > ORDERED for count in order["counts"]]
+    orders = _orders(order)
     share = _mean(tree, [float(each) for each in orders])
     ordered = [count if each else 0.0 for count, each in zip(order["counts"], orders, strict=True)]
     plan.equal(f"{path}.share", rule["share"], share, SUM_TOL)
     plan.equal(f"{path}.count", rule["count"], _mean(tree, ordered) / share if share else 0.0, SUM_TOL)
 
-    def agreement(over: Sequence[float], above: float) -> float:
-        says = [need >= above * (1 - SAME_TOL) for need in over]
-        return _mean(tree, [float(a == b) for a, b in zip(says, orders, strict=True)])
-
-    needs = {row["workload"]: row["over"] for row in tree["needs"] if row["decided_s"] == order["decided_s"]}
+    needs = _needs(tree, order)
     name = rule["workload"]
     if name is not None and name not in needs:
         plan.say(f"{path}.workload", "verify.rules_of_orders")
@@ -66,10 +84,10 @@ def _check_rule(plan: Report, path: str, tree: DecisionTree, rule: Trigger, orde
     thresholds = [0.0] if name is None else needs[name]
     if min(abs(rule["above"] - over) for over in thresholds) > SAME_TOL * max(thresholds):
         plan.say(f"{path}.above", "verify.no_need_of_leaf", given=repr(rule["above"]))
-    agrees = share if name is None else agreement(needs[name], rule["above"])
+    agrees = share if name is None else _agreement(tree, orders, needs[name], rule["above"])
     if abs(agrees - rule["agrees"]) > SUM_TOL:
         plan.say(f"{path}.agrees", "verify.rule_of_tree", given=f"{rule['agrees']:.4f}", found=f"{agrees:.4f}")
     for workload, over in needs.items():
-        best = max(agreement(over, above) for above in over)
+        best = max(_agreement(tree, orders, over, above) for above in over)
         if best > rule["agrees"] + SUM_TOL:
             plan.say(path, "verify.better_rule", workload=workload, found=f"{best:.4f}", given=f"{rule['agrees']:.4f}")
