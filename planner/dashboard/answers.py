@@ -26,7 +26,7 @@ from planner.plan import Plan, binds
 from planner.plan.rows.framing import Repair
 from planner.plan.rows.workloads import Workload
 from planner.report import quality
-from planner.report.fleet import point_rows
+from planner.report.fleet import point_rows, standing
 from planner.report.locale import Words
 from planner.report.outputs.sections import csv_tables
 from planner.report.phases import span_words, windows_of
@@ -81,7 +81,7 @@ def fleet_table(plan: Plan, t: Words) -> list[Row]:
             t("column.site"): row["site"],
             t("column.system"): row["system"],
             t("column.count"): row["count"],
-            t("column.how"): t.get(f"page_how.{row['how']}", row["how"]),
+            t("column.how"): t.get(f"page_how.{standing(row) or row['how']}", row["how"]),
             t("column.fabric"): row["topology"],
             t("column.when"): row.get("obtained")
             or span_words(plan, windows_of(row), t.language)

@@ -177,10 +177,17 @@ def cost_span(plan: Plan) -> Span | None:
     return Span(low, high, "bound_to_surer" if low is not None and more else "surer" if more else "bound")
 
 
+def expected_cost(plan: Plan) -> float:
+    """Return the cost of a plan; of one that is adapted later, the mean of its fresh scenarios, among which its range lies."""
+    later = plan.document.get("adaptation")
+    cost: float = later["fresh"]["cost"] if later else plan.totals["cost"]
+    return cost
+
+
 def cost_metrics(plan: Plan, t: Words) -> list[tuple[Metric, str]]:
     """List the cost a year and over the horizon, each with its range in words; over a horizon of one year once."""
     years = float((plan.document["spec"].get("horizon") or {}).get("years", 1))
-    span, cost = cost_span(plan), plan.totals["cost"]
+    span, cost = cost_span(plan), expected_cost(plan)
     shown = shown_currency(plan, t)
     told = [(t("decision.cost_over", years=number(years), currency=page(shown)), 1.0)]
     if years != 1:

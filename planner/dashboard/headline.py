@@ -10,9 +10,12 @@ from typing import TypedDict
 from catalog.units import TRILLION
 from planner.dashboard.figures import amount, count, number
 from planner.escape import page
-from planner.messages import listed
+from planner.messages import enumerated, listed
 from planner.plan import Plan
+from planner.plan.rows.fleet import FleetRow
+from planner.report.fleet import standing
 from planner.report.locale import Words
+from planner.report.outputs import adapt
 from planner.report.story import cost_of_kinds
 from planner.report.why.verdict import simplified_words
 from planner.report.words import is_searched
@@ -89,17 +92,20 @@ def verdict(plan: Plan, t: Words) -> tuple[str, str]:
 
 
 def in_short(plan: Plan, t: Words, sure: bool = True) -> str:
-    """Say in short what to buy and rent, where, what it comes to, and how sure it is unless that is told apart."""
-    kinds: dict[tuple[str, str], dict[str, int]] = {}
+    """Say in short what to buy, rent and keep, where, what it comes to, and how sure it is unless that is told apart.
+
+    A plan that is adapted later says what to sign, and what it is expected to cost.
+    """
+    kinds: dict[tuple[str, str, str], dict[str, int]] = {}
     for row in plan.document["fleet"]:
-        held = kinds.setdefault((row["system"], row["how"]), {})
+        held = kinds.setdefault((row["system"], row["how"], _way(row)), {})
         held[row["site"]] = max(held.get(row["site"], 0), row["count"])
     costs, parts = cost_of_kinds(plan), []
-    for way in ("buy", "rent", "api"):
-        mine = [kind for kind in kinds if way == (kind[1] if kind[1] in ("buy", "api") else "rent")]
-        mine.sort(key=lambda kind: -costs.get(kind, 0.0))
+    for way in ("buy", "rent", "keep", "api"):
+        mine = [kind for kind in kinds if kind[2] == way]
+        mine.sort(key=lambda kind: -costs.get(kind[:2], 0.0))
         named = [
-            t("buy.in", count=f"{sum(kinds[kind].values()):,}", system=kind[0], sites=t("buy.and").join(kinds[kind]))
+            t("buy.in", count=f"{sum(kinds[kind].values()):,}", system=kind[0], sites=t.phrase(enumerated(kinds[kind])))
             for kind in mine[:NAMED]
         ]
         more = [t("buy.others", count=len(mine) - NAMED)] if len(mine) > NAMED else []
@@ -107,15 +113,27 @@ def in_short(plan: Plan, t: Words, sure: bool = True) -> str:
             parts.append(t(f"buy.{way}", things=t("buy.comma").join(named + more)))
     years = (plan.document["spec"].get("horizon") or {}).get("years", 1)
     cost, unit = plan.totals["cost"], currency(plan)
+    if later := plan.document.get("adaptation"):
+        parts, cost = [t.phrase(adapt.clauses(plan)[0])], later["fresh"]["cost"]
     told = {"parts": listed(parts), "cost": amount(cost, unit, t)}
     if years == 1:
         words = t("buy.plan_of_a_year", **told)
     else:
         words = t("buy.plan", years=number(float(years)), yearly=amount(cost / years, unit, t), **told)
     found = plan.document.get("confidence")
-    if sure and found:
+    if sure and later:
+        fresh = later["fresh"]
+        words += t("buy.sure", kept=f"{fresh['kept']:.0%}", scenarios=f"{fresh['scenarios']:,}")
+    elif sure and found:
         words += t("buy.sure", kept=f"{found['kept']:.0%}", scenarios=f"{found['scenarios']:,}")
     return page(words)
+
+
+def _way(row: FleetRow) -> str:
+    """Name how systems of a row are had: bought or rented anew, kept (those that are owned or rented already), or as tokens of an API."""
+    if standing(row):
+        return "keep"
+    return row["how"] if row["how"] in ("buy", "api") else "rent"
 
 
 def plan_metrics(plan: Plan, t: Words) -> list[Metric]:

@@ -25,10 +25,16 @@ def fleet_row(plan: Plan, row: FleetRow) -> Row:
         "site": row["site"],
         "system": row["system"],
         "count": say("fleet.tokens_per_s", count=row["count"]) if row.get("unit") else count_words(row),
-        "how": how_words(row["how"]),
+        "how": how_words(standing(row) or row["how"]),
         "fabric": row["topology"],
         "when": when,
     }
+
+
+def standing(row: FleetRow) -> str:
+    """Return the list of the spec, "owned" or "rented", that has the systems of a row already; empty for what is obtained anew."""
+    name = row["offer"].partition("[")[0]
+    return name if name in (OWNED, RENTED) else ""
 
 
 def peaks_of_sites(plan: Plan) -> dict[str, float]:

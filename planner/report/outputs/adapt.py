@@ -20,6 +20,7 @@ PROGRAM_GAP = 5e-3  # relative gap of the programs whose costs are compared
 WORTH = ("adapting", "stochastic", "perfect", "performance", "demand")
 NAMED = 3  # systems that the sentence names
 DRAWN = 32  # columns of a range that is drawn in text
+DRAWN_ON_PAGE = 24  # beside the numbers of a page of 100 columns, on one line
 
 
 def story(plan: Plan) -> list[tuple[str, list[str]]]:
@@ -48,11 +49,14 @@ def clauses(plan: Plan) -> list[str]:
         return [say("adapt.none")] if plan.document["spec"].get("adapt") and plan.has_answer else []
     currency = str(plan.document["spec"].get("currency", "USD"))
     fresh, fixed = found["fresh"], found["fixed"]
+    counts: dict[tuple[str, str], int] = {}
+    for row in found["sign"]:
+        counts[row["system"], row["site"]] = counts.get((row["system"], row["site"]), 0) + row["count"]
     signed = [
-        say("adapt.count_at", count=f"{row['count']:,}", system=row["system"], site=row["site"])
-        for row in found["sign"][:NAMED]
+        say("adapt.count_at", count=f"{count:,}", system=system, site=site)
+        for (system, site), count in list(counts.items())[:NAMED]
     ]
-    more = len(found["sign"]) - len(signed)
+    more = len(counts) - len(signed)
     if more > 0:
         signed.append(say("adapt.more", count=str(more)))
     told = {
@@ -103,7 +107,7 @@ def blocks(plan: Plan) -> list[Block]:
     if found is None:
         return []
     start = window_dates(plan)[0]
-    needs = [tuple(_need(start, row, most_chips(found)).values()) for row in found.get("needs", ())]
+    needs = [tuple(_need(start, row, most_chips(found), DRAWN_ON_PAGE).values()) for row in found.get("needs", ())]
     rules = [_trigger(start, row) for row in found["triggers"]]
     columns = (*(right(name) for name in ("need_low", "need_typical", "need_high", "signed")), left("need_drawn"))
     entries = [
@@ -123,22 +127,23 @@ def most_chips(found: Adaptation) -> float:
     return max((max(row["high"], row["signed"]) for row in found.get("needs", ())), default=0.0)
 
 
-def _need(start: date, row: Need, most: float) -> Row:
+def _need(start: date, row: Need, most: float, columns: int = DRAWN) -> Row:
     """Write the needs of a window, with the range from low to high drawn as a line, typical as a circle and signed as a bar."""
     return {
         "from": _day(start, row["from_s"]), "need_low": f"{row['low']:,.0f}", "need_typical": f"{row['typical']:,.0f}",
-        "need_high": f"{row['high']:,.0f}", "signed": f"{row['signed']:,.0f}", "need_drawn": drawn(row, most),
+        "need_high": f"{row['high']:,.0f}", "signed": f"{row['signed']:,.0f}", "need_drawn": drawn(row, most, columns),
     }  # fmt: skip
 
 
-def drawn(row: Need, most: float) -> str:
+def drawn(row: Need, most: float, columns: int = DRAWN) -> str:
     """Draw the range from low to high in text, with the typical need and the chips signed in it.
 
     >>> drawn({"from_s": 0, "low": 2, "typical": 5, "high": 8, "signed": 6}, 31)
     '··───o│──'
     """
     at = {
-        name: round(row[name] / most * (DRAWN - 1)) if most > 0 else 0 for name in ("low", "typical", "high", "signed")
+        name: round(row[name] / most * (columns - 1)) if most > 0 else 0
+        for name in ("low", "typical", "high", "signed")
     }
     cells = ["─" if at["low"] <= i <= at["high"] else "·" for i in range(max(at.values()) + 1)]
     cells[at["typical"]] = "o"

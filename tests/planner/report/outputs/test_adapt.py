@@ -122,3 +122,10 @@ def test_a_worth_within_the_gap_of_the_programs_says_so(adapted):
     assert told["worth of knowing everything now"] == "200,000"
     assert told["worth of knowing performance now"].startswith("-10,000, not distinguishable from 0")
     assert told["worth of knowing demand now"].startswith("0, not distinguishable from 0")
+
+
+def test_a_range_stands_on_one_line_of_the_page(adapted):
+    lines = one_page(adapted).split("\n")
+    first = next(i for i, line in enumerate(lines) if line.startswith("Chips needed, and signed"))
+    assert all(len(line) <= 100 for line in lines)
+    assert all(line[:4].isdigit() for line in lines[first + 1 : first + 3])
