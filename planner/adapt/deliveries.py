@@ -88,10 +88,10 @@ def orders_of(
     offers: Sequence[OfferFacts], holding_offer: Sequence[OfferFacts], stage: Ints, dates: Dates, edges_s: Floats
 ) -> Orders:
     """List the orders of holdings [U], each with its offer and the date at which it is decided."""
-    paths = tuple(offer.path for offer in offers if offer.is_late)
+    paths = tuple(dict.fromkeys(offer.order for offer in offers if offer.is_late))
     place = {path: o for o, path in enumerate(paths)}
-    mine = [u for u, offer in enumerate(holding_offer) if offer.path in place]
+    mine = [u for u, offer in enumerate(holding_offer) if offer.order in place]
     return Orders(
-        paths, np.array(mine, dtype=np.int64), np.array([place[holding_offer[u].path] for u in mine], dtype=np.int64),
+        paths, np.array(mine, dtype=np.int64), np.array([place[holding_offer[u].order] for u in mine], dtype=np.int64),
         np.array([dates.at_s[int(stage[u])] for u in mine]), np.asarray(edges_s, dtype=float),
     )  # fmt: skip

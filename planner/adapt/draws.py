@@ -18,7 +18,8 @@ from planner.problem.scenarios import Scenarios, demand_by_window, draw, uncerta
 class Drawn:
     """Scenarios, and the factor on the demand of each workload in every window, [scenario, window].
 
-    `lead_s`: time from an order to its delivery of each offer whose systems may be late, [scenario]; all orders of an offer share it.
+    `lead_s`: time from an order to its delivery of each offer whose systems may be late, [scenario]; all orders of an offer share it, with tiers of KV
+    cache or without.
     """
 
     scenarios: Scenarios
@@ -65,14 +66,14 @@ def drawn(problem: ResolvedSpec, count: int, seed: int) -> Drawn:
         for w in problem.serving
     }
     return Drawn(
-        scenarios, growth, {offer.path: _lead(offer, count, seed) for offer in problem.offers if offer.is_late}
+        scenarios, growth, {offer.order: _lead(offer, count, seed) for offer in problem.offers if offer.is_late}
     )
 
 
 def _lead(offer: OfferFacts, count: int, seed: int) -> Floats:
     """Draw the time from an order to its delivery, triangular, [scenario] [s]."""
     assert offer.lead_s is not None
-    return np.asarray(triangular(stream(seed, f"delivery {offer.path}").random(count), *offer.lead_s))
+    return np.asarray(triangular(stream(seed, f"delivery {offer.order}").random(count), *offer.lead_s))
 
 
 def _columns(values: Mapping[str, Floats], count: int) -> Floats:
@@ -83,6 +84,6 @@ def as_predicted(problem: ResolvedSpec) -> Drawn:
     """Return the one scenario in which all is as predicted."""
     ones = {w.name: np.ones(1) for w in problem.serving}
     prices = {path: np.ones(1) for path, _ in uncertain_prices(problem)}
-    late = {o.path: np.array([o.lead_s[1]]) for o in problem.offers if o.lead_s is not None and o.is_late}
+    late = {o.order: np.array([o.lead_s[1]]) for o in problem.offers if o.lead_s is not None and o.is_late}
     growth = {name: np.ones((1, problem.calendar.windows)) for name in ones}
     return Drawn(Scenarios(ones, {}, {}, prices, 1), growth, late)

@@ -306,10 +306,10 @@ def _dates(dates: Dates, asked: Adapt) -> list[DecisionDate]:
 
 def _deliveries(found: Adapted) -> list[Delivery]:
     """List the offers whose systems may come late, with the times of delivery that scenarios draw."""
-    late = [(offer.path, offer.lead_s) for offer in found.model.problem.offers if offer.is_late]
+    late = {offer.order: offer.lead_s for offer in found.model.problem.offers if offer.is_late}
     return [
         {"offer": path, "low_s": lead[0], "typical_s": lead[1], "high_s": lead[2]}
-        for path, lead in late
+        for path, lead in late.items()
         if lead is not None
     ]
 

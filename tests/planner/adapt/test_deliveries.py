@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.adapt.dates import Dates
-from planner.adapt.deliveries import NEVER, Orders, arrived, borders, followed, groups_of
+from planner.adapt.deliveries import NEVER, Orders, arrived, borders, followed, groups_of, orders_of
 from planner.adapt.draws import as_predicted, drawn
 from planner.adapt.plan import at_dates
 from planner.errors import SpecError
@@ -113,6 +113,21 @@ def test_borders_and_groups():
     picked, weight = groups_of(np.array([[12.0], [12.0], [30.0], [30.0]]), 3)
     assert sorted(np.array([12.0, 12.0, 30.0, 30.0])[picked]) == [12.0, 30.0] and weight.tolist() == [0.5, 0.5]
     assert groups_of(np.zeros((5, 0)), 3)[1].tolist() == [1.0]
+
+
+def test_systems_with_tiers_of_kv_cache_come_with_their_offer(tiny):
+    """All orders of an offer take the same time in a scenario, whatever tiers the systems have."""
+    spec = late(tiny, kv_tiers=[{"tiers": [{"name": "dram", "sizes": ["1 TB"], "bandwidth": "200 GB/s", "latency": "1 us", "price": "4 USD/GB", "power_per_tb": "40 W"}]}])  # fmt: skip
+    spec["workloads"][0]["cache"] = {"prefix_tokens": 200, "reuse": {"requests": 12, "gap": "120 s"}}
+    problem = resolved(spec)
+    assert [offer.path for offer in problem.offers if offer.is_late] == ["offers[0]", "offers[0] + dram 1 TB"]
+    sampled = replace(problem, spec=problem.spec.model_copy(update={"robust": Robust(prices=False)}))
+    leads = drawn(sampled, 20, 3).leads
+    assert leads.shape == (20, 1) and as_predicted(sampled).leads.shape == (1, 1)
+    bought = [offer for offer in problem.offers if offer.is_late]
+    orders = orders_of(problem.offers, bought, np.zeros(2, dtype=np.int64), DATES, np.arange(4) * 10 * WEEK_S)
+    there = orders.covers(np.ones((2, 3), dtype=bool), leads)
+    assert orders.offers == ("offers[0]",) and (there[:, 0] == there[:, 1]).all()
 
 
 def test_what_cannot_take_late_deliveries_says_so(tiny):
