@@ -48,6 +48,7 @@ def check_rows(
     for i, layout in enumerate(found["layouts"]):
         _check_layout(report, f"adaptation.layouts[{i}]", layout, pricer.plan)
     _check_tables(report, found)
+    check_weights(report, found)
 
 
 class Pricer:
@@ -162,6 +163,15 @@ WAY = ("site", "system", "how", "offer", "topology", "network_size")
 
 def _way(row: Mapping[str, Any]) -> Way:
     return tuple(row[key] for key in WAY)
+
+
+def check_weights(report: Report, found: Adaptation) -> None:
+    """Check that groups and paths weigh 1 each, and each leaf as much as its group and its path together, which are independent."""
+    groups, paths = ([row["weight"] for row in rows] for rows in (found["groups"], found["paths"]))
+    for name, weights in (("groups", groups), ("paths", paths)):
+        report.equal(f"adaptation.{name}.weight", sum(map(abs, weights)), 1.0, RELATIVE_TOL)
+    leaves = [group * path for group in groups for path in paths]
+    report.equal("adaptation.tree.weight", found["tree"]["weight"], leaves, RELATIVE_TOL)
 
 
 def _check_tables(report: Report, found: Adaptation) -> None:

@@ -10,6 +10,7 @@ import pytest
 from planner.verify.adapt.cut import Schedule
 from planner.verify.adapt.dispatch import Outcomes
 from planner.verify.adapt.replay import Replayed, compare, followed, leaves_of
+from planner.verify.adapt.rows import check_weights
 from planner.verify.adapt.worlds import Worlds
 from planner.verify.findings import Report
 
@@ -82,3 +83,20 @@ def test_worlds_follow_what_they_have_seen_and_nothing_later():
     assert found[1].tolist() == [0, 2, 0]
     assert found[2].tolist() == [3, 2, 0]
     assert found[3].tolist() == [4, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("groups", "paths", "leaves", "wrong"),
+    [
+        ((0.25, 0.75), (0.5, 0.5), (0.125, 0.125, 0.375, 0.375), []),
+        ((0.25, 0.75), (0.5, 0.5), (0.2, 0.05, 0.375, 0.375), ["adaptation.tree.weight"]),
+        ((0.5, 1.5), (0.25, 0.25), (0.125, 0.125, 0.375, 0.375), ["adaptation.groups.weight", "adaptation.paths.weight"]),
+        ((-0.25, 1.25), (0.5, 0.5), (-0.125, -0.125, 0.625, 0.625), ["adaptation.groups.weight"]),
+    ],
+)  # fmt: skip
+def test_leaves_weigh_what_their_group_and_path_do(groups, paths, leaves, wrong):
+    """All four weigh 1 in sum over the leaves."""
+    report = Report()
+    rows = ([{"weight": weight} for weight in each] for each in (groups, paths))
+    check_weights(report, dict(zip(("groups", "paths"), rows, strict=True)) | {"tree": {"weight": list(leaves)}})
+    assert sorted({finding.path.partition("[")[0] for finding in report.found}) == wrong
