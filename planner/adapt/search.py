@@ -61,8 +61,9 @@ class Fresh:
 class Adapted:
     """All that is known of an adaptive plan, in the money of its program; see `planner.plan.rows.adapt`.
 
-    `fixed`: everything decided at the start. `plain`: the fleet of the plain plan as the first stage. `perfect`, `performance`, `demand`: with
-    all of it, the errors of predictions, or the demand known from the start. Each None where nothing was found in its time.
+    `fixed`: everything decided at the start. `plain`: the fleet of the plain plan as the first stage, later orders in whole systems, as in `first`.
+    `perfect`, `performance`, `demand`: with all of it, the errors of predictions, or the demand known from the start, in divisible systems. Each None where
+    nothing was found in its time.
     """
 
     model: AdaptModel
@@ -149,7 +150,7 @@ def searched(
     say(Message.of("progress.adapt_gap", samples=len(gaps), seconds=_since(began)).text())
     groups = {name: getattr(tree, name) for name in KNOWLEDGE if name in ALWAYS or getattr(tree, name).any()}
     others = {
-        name: solved(divisible, known, plain, deadline.options(options), root)
+        name: solved(data if root is not None else divisible, known, plain, deadline.options(options), root)
         if deadline.left_s > 0
         else unsolved(data, known)
         for name, known, root in (
