@@ -29,6 +29,8 @@ QUESTIONS = (SERVE, TRAIN, BOTH, OWNED)
 MOST_BYTES = 20_000_000
 """Of one file."""
 MOST_LETTERS = 200
+MODEL = "model"
+"""Name of a network whose config.json comes without one, which is that of its folder."""
 _MODEL = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 File = tuple[str, bytes]
 
@@ -74,9 +76,9 @@ def drafted(answers: Answers) -> tuple[dict[str, Any], tuple[Fact, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         given = Given(
             model=f"{PREFIX}{model}" if model else None,  # with its prefix it is the name of no folder
-            config=_written(answers.config, folder),
-            trace=_written(answers.trace, folder) if answers.work != TRAIN else None,
-            fleet=_written(answers.fleet, folder),
+            config=_written(answers.config, folder, MODEL),
+            trace=_written(answers.trace, folder, "trace") if answers.work != TRAIN else None,
+            fleet=_written(answers.fleet, folder, OWNED),
             users=int(demand["users"]) if "users" in demand else None,
             rate=demand.get("rate"),
             work=answers.work if runs else SERVE,
@@ -88,7 +90,7 @@ def drafted(answers: Answers) -> tuple[dict[str, Any], tuple[Fact, ...]]:
             document, notes = draft_of(given, ())
         except SpecError as error:
             raise SpecError(
-                [Issue(each.path.replace(f"{folder}/", ""), each.message) for each in error.problems]
+                [Issue(each.path.replace(f"{folder}/{MODEL}/", ""), each.message) for each in error.problems]
             ) from None
     if reason:
         at = ("workloads[0].architecture", *(("workloads[1].architecture",) if answers.work == BOTH else ()))
@@ -113,10 +115,11 @@ def _model(answers: Answers) -> tuple[str, str]:
     raise SpecError([Issue("--model", Message.of("new.unknown_model", model=model).text())])
 
 
-def _written(file: File | None, folder: str) -> str | None:
+def _written(file: File | None, folder: str, kind: str) -> str | None:
     """Write a file into a folder of its own, under a plain name."""
     if file is None:
         return None
-    place = Path(tempfile.mkdtemp(dir=folder)) / file_name(file[0])
+    place = Path(folder) / kind / file_name(file[0])
+    place.parent.mkdir()
     place.write_bytes(file[1])
     return str(place)

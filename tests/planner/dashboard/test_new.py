@@ -47,6 +47,15 @@ def opened() -> AppTest:
     return page.run()
 
 
+def test_a_config_without_a_name_names_no_folder_of_the_server():
+    config = "config.json", json.dumps(CONFIG).encode()
+    documents = [drafted(Answers(config=config))[0] for _ in range(2)]
+    assert documents[0] == documents[1] and documents[0]["workloads"][0]["architecture"] == "model"
+    with pytest.raises(SpecError) as caught:
+        drafted(Answers(config=("config.json", b"{}")))
+    assert {issue.path.partition(".json")[0] for issue in caught.value.problems} == {"config"}
+
+
 @pytest.mark.parametrize("work", QUESTIONS)
 def test_each_question_alone_drafts_a_spec_that_is_right(work):
     document, _ = drafted(Answers(work, fleet=FLEET if work == OWNED else None))
