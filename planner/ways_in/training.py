@@ -28,12 +28,24 @@ class Run:
 
 
 def work_problems(work: str, stated: Mapping[str, Any]) -> list[Issue]:
-    """List options that do not belong to the work; `stated`: values by option."""
+    """List options that do not belong to the work, and texts that no file can hold; `stated`: values by option."""
     if work not in ("", *WORK):
         return [Issue("--work", Message.of("ways_in.expected_work", names=", ".join(WORK)).text())]
+    halves = [name for name in RUN if not _is_text(str(stated.get(name) or ""))]
+    if halves:
+        return [Issue(f"--{name}", Message.of("spec.half_character").text()) for name in halves]
     idle, code = (REQUESTS, "ways_in.serves_nothing") if work == TRAIN else (RUN, "ways_in.trains_nothing")
     named = [f"--{name}" for name in idle if stated.get(name)]
     return [Issue("--work", Message.of(code, options=", ".join(named)).text())] if named and work != BOTH else []
+
+
+def _is_text(text: str) -> bool:
+    """Tell whether UTF-8 can hold a text, which bytes of a command line in another encoding are not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def with_run(document: Mapping[str, Any], run: Run) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import planner
 from planner.cli.main import main
 from planner.errors import SpecError
 from planner.pipeline import checked
-from planner.ways_in.training import DEADLINE, TOKENS, Run, with_run
+from planner.ways_in.training import DEADLINE, TOKENS, TRAIN, Run, with_run, work_problems
 
 SERVICE = {"name": "requests", "kind": "serving", "architecture": "Qwen3-32B", "lengths": {"input": 1, "output": 2}}
 DRAFT = {
@@ -63,3 +63,9 @@ def test_the_command_drafts_a_run(capsys):
     )
     (run,) = json.loads(capsys.readouterr().out)["workloads"]
     assert (run["tokens"], run["deadline"]) == ("2T", "60 d")
+
+
+def test_bytes_in_another_encoding_are_refused_in_words():
+    for name in ("tokens", "deadline"):
+        (problem,) = work_problems(TRAIN, {name: "1\udcffT"})
+        assert problem.path == f"--{name}" and "half of a character" in problem.message
