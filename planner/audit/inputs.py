@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -29,6 +30,7 @@ from planner.packed import EXAMPLES, unpacked
 from planner.plan import Plan
 from planner.report.why.ratios import ratios
 from planner.spec.claims import Claim, Given
+from planner.spec.document import TOO_DEEP
 
 _EACH = {"chips": "chip", "systems": "node", "offers": "node"}  # what a figure of these kinds is of one of
 NOTHING = "none"  # what is known of a property that the maker does not state
@@ -153,11 +155,14 @@ def _of_plan(given: Given, folder: Path) -> Quantity:
     """Read a figure of a stored plan, with the command that prints the plan."""
     file, key = str(given.plan), str(given.key)
     path = EXAMPLES / file.removeprefix(SHIPPED_EXAMPLE) if file.startswith(SHIPPED_EXAMPLE) else folder / file
-    document = json.loads(unpacked(path.read_bytes()))
+    try:
+        document = json.loads(unpacked(path.read_bytes()))
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
     value = _ratio(document, key) if key.startswith(RATIOS) else value_at(document, key)
     found = replace(parse(f"{value!r} {given.unit}"), stated=f"{digits(value)} {given.unit}".strip())
     if given.by_gap:
-        found = replace(found, low=found.value * (1 - max(0.0, value_at(document, "gap"))))
+        found = replace(found, low=found.value - abs(found.value) * max(0.0, value_at(document, "gap")))
     shown = shlex.quote(file.removeprefix("@"))
     return replace(found, source=f"{file.removeprefix('@')}: {key}", command=f"flopwatt show {shown} --format json")
 
@@ -165,9 +170,10 @@ def _of_plan(given: Given, folder: Path) -> Quantity:
 def _ratio(document: dict[str, Any], key: str) -> float:
     """Return a ratio of a plan by its code, such as "ratios.busy". Raises ValueError where the plan has none."""
     code = key.removeprefix(RATIOS)
-    for row in ratios(Plan.of(document)):
-        if row["code"] == code and not row["of"]:
-            return row["value"]
+    with suppress(KeyError, IndexError, TypeError, AttributeError, ArithmeticError):  # a file that is no plan
+        for row in ratios(Plan.of(document)):
+            if row["code"] == code and not row["of"]:
+                return row["value"]
     raise ValueError(Message.of("audit.no_such_key", key=key).text())
 
 
@@ -181,7 +187,9 @@ def value_at(document: Any, key: str) -> float:
             raise ValueError(Message.of("audit.no_such_key", key=key).text()) from None
     if isinstance(node, bool) or not isinstance(node, (int, float)):
         raise ValueError(Message.of("audit.no_such_key", key=key).text())
-    return float(node)
+    with suppress(OverflowError):
+        return float(node)
+    raise ValueError(Message.of("audit.no_such_key", key=key).text())
 
 
 def _of_catalog(path: str, catalog: Catalog) -> Quantity:

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 import planner
+from catalog.lookup import shipped_catalog
+from planner.audit.inputs import quantity_of
 from planner.cli.main import main
 from planner.errors import SpecError
+from planner.spec.claims import Given
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "claims"
 SOURCE = {"title": "t", "publisher": "p"}
@@ -149,6 +152,27 @@ def test_a_plan_beside_the_claims_gives_a_figure(tmp_path):
     (tmp_path / "c.json").write_text(json.dumps([stated]), encoding="utf-8")
     (found,) = planner.audit(tmp_path / "c.json").judged
     assert found.finding.ours == 284.0 and str(found.finding.verdict) == "holds"  # 284 is 1.4 % above 280
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "null", '{"objective": 3}', "[" * 100_000, '{"ratios": {"busy": 1' + "0" * 400 + "}}"]
+)
+@pytest.mark.parametrize("key", ["ratios.busy", "totals.cost"])
+def test_a_file_that_is_no_plan_is_refused_in_words(tmp_path, text, key):
+    (tmp_path / "plan.json").write_text(text)
+    file = tmp_path / "claims.json"
+    quantities = {"a": {"plan": "plan.json", "key": key, "unit": "chips"}, "b": "1"}
+    file.write_text(json.dumps({"claims": [claim(judge="plan", quantities=quantities)]}))
+    with pytest.raises(SpecError) as error:
+        planner.audit(file)
+    assert len(error.value.problems) == 1
+
+
+@pytest.mark.parametrize(("value", "low"), [(8.0, 7.2), (-8.0, -8.8)])
+def test_a_better_plan_may_have_less_by_its_gap(tmp_path, value, low):
+    (tmp_path / "plan.json").write_text(json.dumps({"totals": {"cost": value}, "gap": 0.1}))
+    given = Given(plan="plan.json", key="totals.cost", unit="USD", by_gap=True)
+    assert quantity_of(given, shipped_catalog(), tmp_path).low == pytest.approx(low)
 
 
 def test_an_overlay_changes_what_is_known(tmp_path):
