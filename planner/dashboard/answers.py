@@ -25,7 +25,6 @@ from planner.money.components import component_words
 from planner.plan import Plan, binds
 from planner.plan.rows.framing import Repair
 from planner.plan.rows.workloads import Workload
-from planner.report import quality
 from planner.report.fleet import point_rows, standing
 from planner.report.locale import Words
 from planner.report.outputs.sections import csv_tables
@@ -127,22 +126,6 @@ def slo_table(plan: Plan, t: Words) -> list[Row]:
     ]
 
 
-def quality_table(plan: Plan, t: Words) -> list[Row]:
-    """Format the architectures among which a floor on quality chooses, and which of them answers."""
-    return [
-        {
-            t("column.workload"): row["workload"],
-            t("column.architecture"): row["architecture"],
-            t("column.quality"): row["quality"],
-            t("column.floor"): t.phrase(row["floor"]),
-            t("column.requests_share"): row["of_the_requests"],
-            t("column.answers"): t.phrase(row[""]),
-        }
-        for heading, rows in quality.sections(plan)
-        for row in rows
-    ]
-
-
 def network_table(plan: Plan, t: Words) -> list[Row]:
     """Format the networks between our own systems."""
     return [
@@ -155,20 +138,6 @@ def network_table(plan: Plan, t: Words) -> list[Row]:
             t("column.price", currency=shown_currency(plan, t)): round(money(plan, row["price"], t)),
         }
         for row in plan.document["fabrics"]
-    ]
-
-
-def phase_table(plan: Plan, t: Words) -> list[Row]:
-    """Format the phases of the build-out: when each begins, what it holds and what it costs."""
-    return [
-        {
-            t("column.phase"): row["name"],
-            t("column.begins"): row["start"],
-            t("column.chips"): row["chips"],
-            t("column.capital", currency=shown_currency(plan, t)): round(money(plan, row["capital"], t)),
-            t("column.cost", currency=shown_currency(plan, t)): round(money(plan, row["cost"], t)),
-        }
-        for row in plan.document.get("phases") or ()
     ]
 
 

@@ -17,7 +17,7 @@ QUESTION, COST = say("adapt.question"), say("adapt.question_of_cost")
 OPEN, NEEDS = say("adapt.question_of_open"), say("heading.needs")
 PROMISE_TOL = 0.03  # share of scenarios: less below the promise is what samples differ by
 PROGRAM_GAP = 5e-3  # relative gap of the programs whose costs are compared
-WORTH = ("adapting", "stochastic", "perfect", "performance", "demand")
+WORTH = ("adapting", "stochastic", "perfect", "performance", "demand", "prices", "deliveries")
 NAMED = 3  # systems that the sentence names
 DRAWN = 32  # columns of a range that is drawn in text
 DRAWN_ON_PAGE = 24  # beside the numbers of a page of 100 columns, on one line
@@ -197,7 +197,9 @@ def _worth(found: Adaptation) -> list[Row]:
         (say("adapt.fixed_cost"), None if fixed is None else fixed["cost"]),
     ]
     worth = found["values"]
-    known = (worth["adapting"], worth["stochastic"], worth["perfect"], worth["performance"], worth["demand"])
+    known = (
+        worth["adapting"], worth["stochastic"], worth["perfect"], worth["performance"], worth["demand"], worth.get("prices"), worth.get("deliveries"),
+    )  # fmt: skip
     values = [(say(f"adapt.value_{name}"), value) for name, value in zip(WORTH, known, strict=True)]
     further: list[tuple[str, float | None]] = [
         (say("adapt.gap_bound"), None if gap is None else gap["bound"]),

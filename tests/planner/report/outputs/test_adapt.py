@@ -129,3 +129,15 @@ def test_a_range_stands_on_one_line_of_the_page(adapted):
     first = next(i for i, line in enumerate(lines) if line.startswith("Chips needed, and signed"))
     assert all(len(line) <= 100 for line in lines)
     assert all(line[:4].isdigit() for line in lines[first + 1 : first + 3])
+
+
+def test_the_worth_of_knowing_prices_and_deliveries_is_told_where_they_are_uncertain(adapted):
+    document = copy.deepcopy(adapted.document)
+    for more in ({}, {"prices": 41_000.0, "deliveries": 52_000.0}):
+        document["adaptation"]["values"] |= more
+        table = next(
+            each for each in sections_of(Plan(document)) if each.heading == "What adapting and knowing are worth"
+        )
+        told = {row["what"]: row["amount"] for row in table.rows}
+        named = ("worth of knowing prices now", "worth of knowing deliveries now")
+        assert [told[name] for name in named if name in told] == (["41,000", "52,000"] if more else [])
