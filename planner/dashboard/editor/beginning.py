@@ -26,7 +26,7 @@ from planner.ways_in.training import BOTH, SERVE, TRAIN
 OWNED = "owned"
 QUESTIONS = (SERVE, TRAIN, BOTH, OWNED)
 """What a fleet is for; OWNED: what one that stands already can do, which serves."""
-MOST_BYTES = 20_000_000
+MOST_BYTES = 5_000_000
 """Of one file."""
 MOST_LETTERS = 200
 MODEL = "model"
