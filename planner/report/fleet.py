@@ -32,7 +32,7 @@ def fleet_row(plan: Plan, row: FleetRow) -> Row:
 
 
 def standing(row: FleetRow) -> str:
-    """Return the list of the spec, "owned" or "rented", that has the systems of a row already; empty for what is obtained anew."""
+    """Return the list of the spec, "owned" or "rented", that has the systems of a row already; empty for systems obtained anew."""
     name = row["offer"].partition("[")[0]
     return name if name in (OWNED, RENTED) else ""
 

@@ -30,7 +30,7 @@ MOST_BYTES = 5_000_000
 """Of one file."""
 MOST_LETTERS = 200
 MODEL = "model"
-"""Name of a network whose config.json comes without one, which is that of its folder."""
+"""Name of a network whose config.json comes without one, which otherwise takes the name of its folder."""
 _MODEL = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 File = tuple[str, bytes]
 
