@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.helps import helped
 from planner.cli.output import XLSX
-from planner.cli.streams import standard_input
+from planner.cli.streams import abandon_progress, standard_input
 from planner.escape import terminal
 from planner.messages import Message
 from planner.tables import FORMATS
@@ -243,6 +243,7 @@ def progress_printer(arguments: argparse.Namespace) -> Callable[[str], None] | N
         except OSError:
             if not arguments.output or arguments.output == "-":
                 raise
+            abandon_progress()
 
     return say
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from planner.messages import Message
 
@@ -63,7 +63,18 @@ def check_standard_output() -> None:
 
 def abandon_output() -> None:
     """Send the rest of standard output nowhere, so that Python does not fail on it again when it exits."""
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout is sys.__stdout__:
+    if sys.stdout is sys.__stdout__:
+        _abandon(sys.stdout)
+
+
+def abandon_progress() -> None:
+    """Send the rest of standard error nowhere, so that Python does not fail on it again when it exits."""
+    if sys.stderr is sys.__stderr__:
+        _abandon(sys.stderr)
+
+
+def _abandon(stream: TextIO | None) -> None:
+    if isinstance(stream, io.TextIOWrapper):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
