@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.dashboard.editor.nodes import FIELDS, NUMBERS, Node
-from planner.dashboard.editor.tables import Change
+from planner.dashboard.editor.tables import Change, number_or_text
 from planner.errors import path_text
 from planner.spec.document import read_value
 
@@ -145,13 +145,7 @@ def _scalar(node: Node, text: str) -> Any:
         return text
     if len(text) > 1 and text[0] == text[-1] == '"':
         return _json(text)
-    for kind in (int, float):
-        try:
-            value = kind(text)
-        except ValueError:
-            continue
-        return value if abs(value) < float("inf") else text
-    return text
+    return number_or_text(text)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -197,7 +197,7 @@ def _value(cell: Any, old: Any, column: Column) -> Any:
     if column.kind == "shares":
         return _shares(text)
     if column.kind == "figure" and not isinstance(old, str):
-        return _number(text)
+        return number_or_text(text)
     if text.startswith(("{", "[")):
         try:
             return json.loads(text)
@@ -210,7 +210,8 @@ def _list_of(text: str) -> list[str] | None:
     return [name.strip() for name in text.split(",") if name.strip()] or None
 
 
-def _number(text: str) -> Any:
+def number_or_text(text: str) -> Any:
+    """Read a finite number; any other text stays as it is."""
     for kind in (int, float):
         try:
             value = kind(text)
